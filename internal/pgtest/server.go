@@ -1,0 +1,59 @@
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/leasehold/leasehold/internal/localpg"
+)
+
+// Names of the environment variables that choose the server.
+const (
+	EnvClusterDSN = "LEASEHOLD_TEST_CLUSTER_DSN"
+	EnvBinaries   = "LEASEHOLD_TEST_PG_BIN"
+	EnvVersion    = "LEASEHOLD_TEST_PG_VERSION"
+	EnvSettings   = "LEASEHOLD_TEST_PG_SETTINGS"
+)
+
+// StartServer starts a throw-away server as the environment describes it, with settings laid over the usual ones.
+func StartServer(ctx context.Context, settings map[string]string) (*localpg.Cluster, error) {
+	all := map[string]string{
+		// Nobody reads the data after a power cut; a test of durability lays its own settings over these.
+		"fsync":            "off",
+		"full_page_writes": "off",
+		// Parallel tests of several binaries share the server.
+		"max_connections": "300",
+	}
+	fromEnv, err := parseSettings(os.Getenv(EnvSettings))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(all, fromEnv)
+	maps.Copy(all, settings)
+	find := localpg.FindOptions{Dir: os.Getenv(EnvBinaries)}
+	if version := os.Getenv(EnvVersion); version != "" {
+		if find.Major, err = strconv.Atoi(version); err != nil {
+			return nil, fmt.Errorf("%s is not a major version: %w", EnvVersion, err)
+		}
+	}
+	return localpg.Start(ctx, localpg.Options{Find: find, Settings: all})
+}
+
+func parseSettings(text string) (map[string]string, error) {
+	settings := map[string]string{}
+	for pair := range strings.SplitSeq(text, ";") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, found := strings.Cut(pair, "=")
+		if !found {
+			return nil, fmt.Errorf("%s: %q is not name=value", EnvSettings, pair)
+		}
+		settings[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return settings, nil
+}

@@ -1,0 +1,76 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pressly/goose/v3/lock"
+)
+
+// ErrLocked means that another migration of the same database did not end in time. Nothing was changed.
+var ErrLocked = errors.New("another migration holds the lock")
+
+// Two advisory locks, "lease" and "ledge" in ASCII: one for the whole of Up, one for the session in which goose
+// works. Were there only the first and its session ended, by a restart of the server's or by an administrator, then
+// the next migrator would start beside a statement of goose's that still runs.
+const (
+	upLockID    = 0x6c65617365
+	gooseLockID = 0x6c65646765
+)
+
+// sessionLock is goose's lock: it is tried once a second and never waited for inside the database. A backend
+// that waits for an advisory lock has a snapshot, and CREATE INDEX CONCURRENTLY waits for snapshots: a deadlock.
+func sessionLock(id int64, wait time.Duration) (lock.SessionLocker, error) {
+	seconds := max(1, uint64(wait.Seconds()))
+	return lock.NewPostgresSessionLocker(lock.WithLockID(id), lock.WithLockTimeout(1, seconds), lock.WithUnlockTimeout(1, 1))
+}
+
+// withLock runs do while conn holds the lock of Up.
+func withLock(ctx context.Context, conn *sql.Conn, wait time.Duration, do func() error) (err error) {
+	locker, err := sessionLock(upLockID, wait)
+	if err != nil {
+		return fmt.Errorf("make lock: %w", err)
+	}
+	if err := locker.SessionLock(ctx, conn); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("wait for the migration lock: %w", ctx.Err())
+		}
+		if holder, found := lockHolder(ctx, conn); found {
+			return fmt.Errorf("%w: waited %s for %s", ErrLocked, wait, holder)
+		}
+		return fmt.Errorf("take the migration lock: %w", err)
+	}
+	defer func() {
+		unlockCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		// An unlock that fails is no failure of the migration: the lock ends with the session, which ends next.
+		_ = locker.SessionUnlock(unlockCtx, conn)
+	}()
+	return do()
+}
+
+const lockHolderSQL = `-- name: LockHolder
+SELECT l.pid, coalesce(a.application_name, ''), coalesce(a.usename::text, ''),
+       coalesce(host(a.client_addr), 'local'), coalesce(a.state, ''), a.backend_start
+  FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
+ WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+   AND ((l.classid::bigint << 32) | l.objid::bigint) = any($1::bigint[])
+   AND l.pid <> pg_backend_pid()`
+
+// lockHolder names the session that holds the lock, for the person who has to decide whether to end it.
+func lockHolder(ctx context.Context, conn *sql.Conn) (string, bool) {
+	var pid int
+	var application, role, address, state string
+	var since sql.NullTime
+	err := conn.QueryRowContext(ctx, lockHolderSQL, []int64{upLockID, gooseLockID}).
+		Scan(&pid, &application, &role, &address, &state, &since)
+	if err != nil {
+		return "", false
+	}
+	return fmt.Sprintf("%q (pid %d, role %s, from %s, %s, connected since %s); SELECT pg_terminate_backend(%d) ends it",
+		application, pid, role, address, state, since.Time.UTC().Format(time.RFC3339), pid), true
+}
