@@ -142,18 +142,24 @@ GRANT SELECT ON leasehold.schema_digest TO PUBLIC`
 // meet here in spite of the lock, and PostgreSQL then refuses one of them. The second look finds the roles made.
 func (r run) roles(ctx context.Context) error {
 	backoff := retry.WithMaxRetries(20, retry.WithJitter(50*time.Millisecond, retry.NewConstant(100*time.Millisecond)))
-	return retry.Do(ctx, backoff, func(ctx context.Context) error {
+	var last error // retry.Do forgets it when the context ends
+	err := retry.Do(ctx, backoff, func(ctx context.Context) error {
 		err := r.transaction(ctx, func(conn *pgx.Conn) error {
 			if err := runScript(ctx, conn, r.want.roles); err != nil {
 				return err
 			}
 			return asOwner(ctx, conn, script{name: "table of the digest", text: createDigestSQL})
 		})
+		last = err
 		if isConcurrentChange(err) {
 			return retry.RetryableError(err)
 		}
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("make roles: %w", errors.Join(ctx.Err(), last))
+	}
+	return nil
 }
 
 // isConcurrentChange recognises the ways in which two transactions that change the same role collide.
@@ -194,7 +200,8 @@ func (r run) schema(ctx context.Context) (_ []Applied, err error) {
 	results, err := provider.Up(ctx)
 	var partial *goose.PartialError
 	if errors.As(err, &partial) {
-		results = partial.Applied
+		// Its own text says the number of the migration that failed and not the file.
+		results, err = partial.Applied, fmt.Errorf("run schema/%s: %w", partial.Failed.Source.Path, partial.Err)
 	}
 	applied := make([]Applied, 0, len(results))
 	for _, result := range results {

@@ -188,7 +188,7 @@ BEGIN
     UPDATE agent_runs r
     SET revision    = r.revision + 1,
         status      = CASE p_kind[k.i] WHEN 'complete' THEN 'succeeded' WHEN 'fail' THEN 'failed' ELSE 'running' END,
-        checkpoint  = CASE p_kind[k.i] WHEN 'checkpoint' THEN p_payload[k.i] ELSE r.checkpoint END,
+        checkpoint  = CASE p_kind[k.i] WHEN 'checkpoint' THEN coalesce(p_payload[k.i], 'null') ELSE r.checkpoint END,
         result      = CASE p_kind[k.i] WHEN 'complete' THEN coalesce(p_payload[k.i], 'null') ELSE r.result END,
         failure     = CASE p_kind[k.i] WHEN 'fail' THEN coalesce(p_payload[k.i], 'null') ELSE r.failure END,
         attempts    = CASE WHEN p_kind[k.i] IN ('step','plan','checkpoint') THEN 0
