@@ -1,7 +1,6 @@
 package migrations_test
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -131,31 +130,50 @@ func TestMigratorsThatWaitDoNotBlockAConcurrentIndex(t *testing.T) {
 	}
 }
 
-func TestMigrationsOfManyDatabasesMakeTheSameRolesAtOnce(t *testing.T) {
+func TestMigrationsOfTwoDatabasesMayCollideOnTheirRoles(t *testing.T) {
 	t.Parallel()
 	// Roles belong to the server, and the lock to one database.
-	for round := range 5 {
-		var roles, alter strings.Builder
-		for n := range 10 {
-			role := fmt.Sprintf("shared_%d_%d", round, n)
-			fmt.Fprintf(&roles, `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '%s') THEN CREATE ROLE %s; END IF; END $$;`, role, role)
-			fmt.Fprintf(&alter, "ALTER ROLE %s NOINHERIT; GRANT pg_read_all_stats TO %s;\n", role, role)
-		}
-		fsys := files(map[string]string{"roles.sql": usualRoles + roles.String() + alter.String()})
-		var group errgroup.Group
-		for range 6 {
+	tests := []struct{ name, before, other, roles string }{
+		{
+			name:  "both create a role",
+			other: "CREATE ROLE collide_create",
+			roles: `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'collide_create') THEN CREATE ROLE collide_create; END IF; END $$;`,
+		},
+		{
+			name:   "both change a role",
+			before: "CREATE ROLE collide_alter",
+			other:  "ALTER ROLE collide_alter NOINHERIT",
+			roles:  "ALTER ROLE collide_alter NOINHERIT;",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			other := connect(t, cluster.DSN("postgres", localpg.Superuser))
+			if test.before != "" {
+				mustExec(t, other, test.before)
+			}
+			mustExec(t, other, "BEGIN")
+			mustExec(t, other, test.other)
 			dsn := database(t)
+			var group errgroup.Group
 			group.Go(func() error {
-				_, err := migrations.UpFiles(t.Context(), fsys, dsn, migrations.Options{})
+				_, err := migrations.UpFiles(t.Context(), files(map[string]string{"roles.sql": usualRoles + test.roles}), dsn, migrations.Options{})
 				return err
 			})
-		}
-		if err := group.Wait(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := query[int](t, connect(t, cluster.DSN("postgres", localpg.Superuser)), "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'shared_%'"); got != 50 {
-		t.Errorf("%d roles", got)
+			watch := connect(t, dsn)
+			eventually(t, "the migration waits for the other one", func() bool {
+				return query[int](t, watch, `SELECT count(*) FROM pg_stat_activity
+					WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+			})
+			mustExec(t, other, "COMMIT")
+			if err := group.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if got := query[int](t, watch, "SELECT leasehold.answer()"); got != 42 {
+				t.Errorf("function says %d", got)
+			}
+		})
 	}
 }
 

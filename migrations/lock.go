@@ -21,27 +21,48 @@ const (
 	gooseLockID = 0x6c65646765
 )
 
-// sessionLock is goose's lock: it is tried once a second and never waited for inside the database. A backend
+// pollingLock is goose's lock: it is tried once a second and never waited for inside the database. A backend
 // that waits for an advisory lock has a snapshot, and CREATE INDEX CONCURRENTLY waits for snapshots: a deadlock.
-func sessionLock(id int64, wait time.Duration) (lock.SessionLocker, error) {
-	seconds := max(1, uint64(wait.Seconds()))
-	return lock.NewPostgresSessionLocker(lock.WithLockID(id), lock.WithLockTimeout(1, seconds), lock.WithUnlockTimeout(1, 1))
+// This type adds who held it when the wait ends in vain.
+type pollingLock struct {
+	lock.SessionLocker
+	id   int64
+	wait time.Duration
+}
+
+func newPollingLock(id int64, wait time.Duration) (pollingLock, error) {
+	inner, err := lock.NewPostgresSessionLocker(
+		lock.WithLockID(id),
+		lock.WithLockTimeout(1, max(1, uint64(wait.Seconds()))),
+		lock.WithUnlockTimeout(1, 1))
+	if err != nil {
+		return pollingLock{}, fmt.Errorf("make lock: %w", err)
+	}
+	return pollingLock{SessionLocker: inner, id: id, wait: wait}, nil
+}
+
+func (l pollingLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	err := l.SessionLocker.SessionLock(ctx, conn)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("wait for the migration lock: %w", ctx.Err())
+	}
+	if holder, found := lockHolder(ctx, conn, l.id); found {
+		return fmt.Errorf("%w: waited %s for %s", ErrLocked, l.wait, holder)
+	}
+	return fmt.Errorf("take the migration lock: %w", err)
 }
 
 // withLock runs do while conn holds the lock of Up.
-func withLock(ctx context.Context, conn *sql.Conn, wait time.Duration, do func() error) (err error) {
-	locker, err := sessionLock(upLockID, wait)
+func withLock(ctx context.Context, conn *sql.Conn, wait time.Duration, do func() error) error {
+	locker, err := newPollingLock(upLockID, wait)
 	if err != nil {
-		return fmt.Errorf("make lock: %w", err)
+		return err
 	}
 	if err := locker.SessionLock(ctx, conn); err != nil {
-		if ctx.Err() != nil {
-			return fmt.Errorf("wait for the migration lock: %w", ctx.Err())
-		}
-		if holder, found := lockHolder(ctx, conn); found {
-			return fmt.Errorf("%w: waited %s for %s", ErrLocked, wait, holder)
-		}
-		return fmt.Errorf("take the migration lock: %w", err)
+		return err
 	}
 	defer func() {
 		unlockCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -58,15 +79,15 @@ SELECT l.pid, coalesce(a.application_name, ''), coalesce(a.usename::text, ''),
   FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
  WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-   AND ((l.classid::bigint << 32) | l.objid::bigint) = any($1::bigint[])
+   AND ((l.classid::bigint << 32) | l.objid::bigint) = $1
    AND l.pid <> pg_backend_pid()`
 
 // lockHolder names the session that holds the lock, for the person who has to decide whether to end it.
-func lockHolder(ctx context.Context, conn *sql.Conn) (string, bool) {
+func lockHolder(ctx context.Context, conn *sql.Conn, id int64) (string, bool) {
 	var pid int
 	var application, role, address, state string
 	var since sql.NullTime
-	err := conn.QueryRowContext(ctx, lockHolderSQL, []int64{upLockID, gooseLockID}).
+	err := conn.QueryRowContext(ctx, lockHolderSQL, id).
 		Scan(&pid, &application, &role, &address, &state, &since)
 	if err != nil {
 		return "", false

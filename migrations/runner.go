@@ -78,7 +78,7 @@ func up(ctx context.Context, fsys fs.FS, dsn string, opts Options) (_ Report, er
 	if before.Current() || before.Newer() {
 		return Report{From: before.Version, To: before.Version, Newer: before.Newer()}, nil
 	}
-	if holder, found := lockHolder(ctx, conn); found {
+	if holder, found := lockHolder(ctx, conn, upLockID); found {
 		opts.Log.InfoContext(ctx, "waiting for another migration", "holder", holder)
 	}
 	var report Report
@@ -184,9 +184,9 @@ func (r run) schema(ctx context.Context) (_ []Applied, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	locker, err := sessionLock(gooseLockID, r.opts.Wait)
+	locker, err := newPollingLock(gooseLockID, r.opts.Wait)
 	if err != nil {
-		return nil, fmt.Errorf("make lock: %w", err)
+		return nil, err
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, r.want.schema,
 		goose.WithTableName("leasehold.schema_version"),

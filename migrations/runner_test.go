@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/leasehold/leasehold/internal/localpg"
+	"github.com/leasehold/leasehold/internal/pgtest"
 	"github.com/leasehold/leasehold/migrations"
 )
 
@@ -141,18 +142,23 @@ func TestAFailedStepUndoesItselfAndIsRepairedByTheNextCall(t *testing.T) {
 
 func TestTheWaitForAnotherMigrationEndsAndNamesIt(t *testing.T) {
 	t.Parallel()
-	dsn := database(t)
-	holder := connect(t, dsn)
-	mustExec(t, holder, "SET application_name = 'a forgotten terminal'")
-	mustExec(t, holder, "SELECT pg_advisory_lock($1)", migrations.UpLockID)
-	_, err := migrations.UpFiles(t.Context(), files(nil), dsn, migrations.Options{Wait: time.Second})
-	if !errors.Is(err, migrations.ErrLocked) || !strings.Contains(err.Error(), "a forgotten terminal") {
-		t.Errorf("got %v", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if _, err := migrations.UpFiles(ctx, files(nil), dsn, migrations.Options{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("when the caller gives up: %v", err)
+	for name, id := range map[string]int64{"in Up": migrations.UpLockID, "in goose": migrations.GooseLockID} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := database(t)
+			holder := connect(t, dsn)
+			mustExec(t, holder, "SET application_name = 'a forgotten terminal'")
+			mustExec(t, holder, "SELECT pg_advisory_lock($1)", id)
+			_, err := migrations.UpFiles(t.Context(), files(nil), dsn, migrations.Options{Wait: time.Second})
+			if !errors.Is(err, migrations.ErrLocked) || !strings.Contains(err.Error(), "a forgotten terminal") {
+				t.Errorf("got %v", err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if _, err := migrations.UpFiles(ctx, files(nil), dsn, migrations.Options{}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("when the caller gives up: %v", err)
+			}
+		})
 	}
 }
 
@@ -177,14 +183,25 @@ func TestTheFunctionsOfANewerReleaseAreNotReplaced(t *testing.T) {
 	}
 }
 
-func TestTheRealMigrationsApplyAsSuperuserAndAsAnOrdinaryMigrator(t *testing.T) {
+func TestTheRealMigrationsApplyForASuperuserAndForAnOrdinaryMigrator(t *testing.T) {
 	t.Parallel()
-	admin := connect(t, cluster.DSN("postgres", localpg.Superuser))
-	mustExec(t, admin, "CREATE ROLE migrator LOGIN CREATEROLE PASSWORD '"+cluster.Password()+"'")
+	// A server without roles, as a hosting company hands it over.
+	server, err := pgtest.StartServer(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	admin := connect(t, server.DSN("postgres", localpg.Superuser))
+	mustExec(t, admin, "CREATE ROLE migrator LOGIN CREATEROLE PASSWORD '"+server.Password()+"'")
 	mustExec(t, admin, "GRANT pg_signal_backend, pg_read_all_stats TO migrator WITH ADMIN OPTION")
 	mustExec(t, admin, "CREATE DATABASE hosted OWNER migrator")
+	mustExec(t, admin, "CREATE DATABASE own")
 	// The ordinary migrator goes first, so that it has to make the roles.
-	for _, dsn := range []string{cluster.DSN("hosted", "migrator"), database(t)} {
+	for _, dsn := range []string{server.DSN("hosted", "migrator"), server.DSN("own", localpg.Superuser)} {
 		report, err := migrations.Up(t.Context(), dsn, migrations.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -196,6 +213,10 @@ func TestTheRealMigrationsApplyAsSuperuserAndAsAnOrdinaryMigrator(t *testing.T) 
 		invalid := query[int](t, connect(t, dsn), "SELECT count(*) FROM pg_index WHERE NOT indisvalid")
 		if invalid != 0 {
 			t.Errorf("%d invalid indexes", invalid)
+		}
+		again, err := migrations.Up(t.Context(), dsn, migrations.Options{})
+		if err != nil || again.Functions || len(again.Applied) != 0 {
+			t.Errorf("a second call did %+v, %v", again, err)
 		}
 	}
 }

@@ -19,8 +19,8 @@ const (
 	EnvSettings   = "LEASEHOLD_TEST_PG_SETTINGS"
 )
 
-// StartServer starts a throw-away server as the environment describes it, with settings laid over the usual ones.
-func StartServer(ctx context.Context, settings map[string]string) (*localpg.Cluster, error) {
+// ServerOptions describes a throw-away server as the environment wants it, with settings laid over the usual ones.
+func ServerOptions(settings map[string]string) (localpg.Options, error) {
 	all := map[string]string{
 		// Nobody reads the data after a power cut; a test of durability lays its own settings over these.
 		"fsync":            "off",
@@ -30,17 +30,26 @@ func StartServer(ctx context.Context, settings map[string]string) (*localpg.Clus
 	}
 	fromEnv, err := parseSettings(os.Getenv(EnvSettings))
 	if err != nil {
-		return nil, err
+		return localpg.Options{}, err
 	}
 	maps.Copy(all, fromEnv)
 	maps.Copy(all, settings)
-	find := localpg.FindOptions{Dir: os.Getenv(EnvBinaries)}
+	opts := localpg.Options{Find: localpg.FindOptions{Dir: os.Getenv(EnvBinaries)}, Settings: all}
 	if version := os.Getenv(EnvVersion); version != "" {
-		if find.Major, err = strconv.Atoi(version); err != nil {
-			return nil, fmt.Errorf("%s is not a major version: %w", EnvVersion, err)
+		if opts.Find.Major, err = strconv.Atoi(version); err != nil {
+			return localpg.Options{}, fmt.Errorf("%s is not a major version: %w", EnvVersion, err)
 		}
 	}
-	return localpg.Start(ctx, localpg.Options{Find: find, Settings: all})
+	return opts, nil
+}
+
+// StartServer starts what [ServerOptions] describes.
+func StartServer(ctx context.Context, settings map[string]string) (*localpg.Cluster, error) {
+	opts, err := ServerOptions(settings)
+	if err != nil {
+		return nil, err
+	}
+	return localpg.Start(ctx, opts)
 }
 
 func parseSettings(text string) (map[string]string, error) {

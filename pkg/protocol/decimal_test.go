@@ -65,6 +65,8 @@ func TestFittingCountsZerosOnlyAsWritten(t *testing.T) {
 		{"1000e1097", false, false},
 		{"0." + strings.Repeat("0", 1100) + "1e1101", true, false},
 		{strings.Repeat("1", maxNumberBytes+1), false, false},
+		// Cut down, this exponent would bring the value back into bounds.
+		{"1" + strings.Repeat("0", 2*maxNumberBytes+499) + "e-9999999999999999999", false, false},
 		{strings.Repeat("1", maxNumberBytes/2) + "e-9999999999999999999", false, false},
 		{"1e9223372036854775807", false, false},
 		{"1e-9223372036854775808", false, false},

@@ -168,17 +168,7 @@ func FuzzStorable(f *testing.F) {
 		if changed == bytes.Equal(storable, raw) {
 			t.Fatalf("%s became %s, changed %t", raw, storable, changed)
 		}
-		if strict := newScanner(storable); true {
-			for {
-				token, err := strict.next()
-				if errors.Is(err, io.EOF) || (err != nil && strings.Contains(err.Error(), "duplicate")) {
-					break
-				}
-				if err != nil || token.kind == '"' && holdsNUL(strict.text(token)) {
-					t.Fatalf("%s cannot be stored: %v", storable, err)
-				}
-			}
-		}
+		wantHoldable(t, storable)
 		back, err := FromStorable(storable)
 		if err != nil || !bytes.Equal(back, raw) {
 			t.Fatalf("%s became %s and came back as %s, %v", raw, storable, back, err)
@@ -194,6 +184,21 @@ func FuzzStorable(f *testing.F) {
 			t.Fatalf("%s was stored as %s and came back as %s, %v", raw, stored, back, err)
 		}
 	})
+}
+
+// wantHoldable fails on what jsonb refuses. Duplicate names it takes.
+func wantHoldable(t *testing.T, storable []byte) {
+	t.Helper()
+	s := newScanner(storable)
+	for {
+		token, err := s.next()
+		if errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "duplicate") {
+			return
+		}
+		if err != nil || token.kind == jsontext.KindString && holdsNUL(s.text(token)) {
+			t.Fatalf("%s cannot be stored: %v", storable, err)
+		}
+	}
 }
 
 func FuzzOperationID(f *testing.F) {

@@ -192,7 +192,7 @@ func TestIdentitiesSurviveText(t *testing.T) {
 	if !(RunID{}).IsZero() || !(Owner{}).IsZero() || in.Run.IsZero() || in.Owner.IsZero() {
 		t.Error("IsZero is wrong")
 	}
-	if NewOwner() == NewOwner() || NewCallID() == NewCallID() {
+	if other := NewOwner(); other == in.Owner || NewCallID() == CallID(other) {
 		t.Error("two acquisitions share an identity")
 	}
 }

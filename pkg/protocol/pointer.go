@@ -104,7 +104,7 @@ func childOfObject(value []byte, dec *jsontext.Decoder, step string) ([]byte, er
 func childOfArray(value []byte, dec *jsontext.Decoder, step string) ([]byte, error) {
 	// Only the digits as Itoa writes them: "01", "+1" and "-" name no element.
 	index, err := strconv.Atoi(step)
-	if err != nil || strconv.Itoa(index) != step || index < 0 {
+	if err != nil || strconv.Itoa(index) != step {
 		return nil, fmt.Errorf("%w: %q is no index of an array", ErrNotFound, step)
 	}
 	if _, err := dec.ReadToken(); err != nil {

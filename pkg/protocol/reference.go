@@ -25,7 +25,7 @@ import (
 func Substitute(template []byte, resolve func(ref string) (json.RawMessage, error)) ([]byte, error) {
 	s := newScanner(template)
 	out := splice{raw: template}
-	var open []int // where each open array and object begins
+	var before jsonToken
 	for {
 		t, err := s.next()
 		if errors.Is(err, io.EOF) {
@@ -34,33 +34,21 @@ func Substitute(template []byte, resolve func(ref string) (json.RawMessage, erro
 		if err != nil {
 			return nil, err
 		}
+		dollars := 0
+		if t.name {
+			dollars = refDollars(s.text(t))
+		}
 		switch {
-		case t.kind == jsontext.KindBeginObject, t.kind == jsontext.KindBeginArray:
-			open = append(open, t.from)
-		case t.kind == jsontext.KindEndObject, t.kind == jsontext.KindEndArray:
-			open = open[:len(open)-1]
-		case t.name:
-			dollars := refDollars(s.text(t))
-			if dollars > 1 {
-				out.replace(t.from, t.to, []byte(strconv.Quote(strings.Repeat("$", dollars-1)+"ref")))
-			}
-			if dollars != 1 {
-				continue
-			}
-			ref, end, err := s.reference()
+		case dollars == 1:
+			value, end, err := s.reference(before, resolve)
 			if err != nil {
 				return nil, err
 			}
-			value, err := resolve(ref)
-			if err != nil {
-				return nil, fmt.Errorf("resolve reference %q: %w", ref, err)
-			}
-			if _, err := checkText(value); err != nil {
-				return nil, fmt.Errorf("resolve reference %q: %w", ref, err)
-			}
-			out.replace(open[len(open)-1], end, value)
-			open = open[:len(open)-1]
+			out.replace(before.from, end, value)
+		case dollars > 1:
+			out.replace(t.from, t.to, []byte(strconv.Quote(strings.Repeat("$", dollars-1)+"ref")))
 		}
+		before = t
 	}
 }
 
@@ -75,35 +63,39 @@ func References(template []byte) ([]string, error) {
 	return refs, err
 }
 
-// reference reads the rest of {"$ref": "text"} after its name.
-func (s *scanner) reference() (ref string, end int, err error) {
-	_, place := s.dec.StackIndex(s.dec.StackDepth())
+// reference reads the rest of {"$ref": "text"}, whose name was read last and
+// came after the token before. It returns the value, and where the object ends.
+func (s *scanner) reference(before jsonToken, resolve func(string) (json.RawMessage, error)) (value []byte, end int, err error) {
 	pointer := string(s.dec.StackPointer())
-	refuse := func(why string) error {
-		return invalidAt(pointer, why+`; a member that is really called "$ref" is written "$$ref"`)
+	refuse := func(why string) ([]byte, int, error) {
+		return nil, 0, invalidAt(pointer, why+`; a member that is really called "$ref" is written "$$ref"`)
 	}
-	if place != 1 {
-		return "", 0, refuse(`"$ref" stands beside other members`)
-	}
-	t, err := s.next()
+	text, err := s.next()
 	if err != nil {
-		return "", 0, err
+		return nil, 0, err
 	}
-	if t.kind != jsontext.KindString {
-		return "", 0, refuse(`"$ref" is not a string`)
+	if text.kind != jsontext.KindString {
+		return refuse(`"$ref" is not a string`)
 	}
-	text, err := jsontext.AppendUnquote(nil, s.text(t))
+	closing, err := s.next()
 	if err != nil {
-		return "", 0, s.syntax(err)
+		return nil, 0, err
 	}
-	t, err = s.next()
+	if before.kind != jsontext.KindBeginObject || closing.kind != jsontext.KindEndObject {
+		return refuse(`"$ref" stands beside other members`)
+	}
+	ref, err := jsontext.AppendUnquote(nil, s.text(text))
 	if err != nil {
-		return "", 0, err
+		return nil, 0, s.syntax(err)
 	}
-	if t.kind != jsontext.KindEndObject {
-		return "", 0, refuse(`"$ref" stands beside other members`)
+	value, err = resolve(string(ref))
+	if err == nil {
+		_, err = checkText(value)
 	}
-	return string(text), t.to, nil
+	if err != nil {
+		return nil, 0, fmt.Errorf("resolve reference %q: %w", ref, err)
+	}
+	return value, closing.to, nil
 }
 
 // refDollars counts the dollars of a name of the form "$...$ref"; 0 if it is

@@ -41,6 +41,7 @@ func TestReferencesAreReplacedAndNothingElseIs(t *testing.T) {
 		{"two dollars are one literally", `{"schema":{"$$ref":"#/x","type":"t"}}`, `{"schema":{"$ref":"#/x","type":"t"}}`},
 		{"three dollars are two", `{"$$$ref":{"$$ref":1}}`, `{"$$ref":{"$ref":1}}`},
 		{"other names", `{"ref":1,"$refs":2,"$Ref":3,"x$ref":4,"$ ref":5}`, `{"ref":1,"$refs":2,"$Ref":3,"x$ref":4,"$ ref":5}`},
+		{"strings that are no names", `["$ref","$$ref",{"a":"$$ref"}]`, `["$ref","$$ref",{"a":"$$ref"}]`},
 		{"a scalar", `12`, `12`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

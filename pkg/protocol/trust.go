@@ -84,7 +84,7 @@ func (t *Trust) Unconfirmed() bool {
 // Check answers whether a step or an effect may start now: nil, or an error
 // that wraps ErrRenewalUnconfirmed.
 func (t *Trust) Check() error {
-	err, _ := t.check()
+	_, err := t.check()
 	return err
 }
 
@@ -95,7 +95,7 @@ func (t *Trust) Wait(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err, changed := t.check()
+		changed, err := t.check()
 		if err == nil {
 			return nil
 		}
@@ -113,14 +113,14 @@ func (t *Trust) sinceConfirmed() time.Duration {
 	return t.confirmed.Elapsed()
 }
 
-func (t *Trust) check() (error, <-chan struct{}) {
+func (t *Trust) check() (<-chan struct{}, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.doubt != nil {
-		return fmt.Errorf("no answer for %s: %w", t.doubt.Elapsed().Round(time.Millisecond), ErrRenewalUnconfirmed), t.changed
+		return t.changed, fmt.Errorf("no answer for %s: %w", t.doubt.Elapsed().Round(time.Millisecond), ErrRenewalUnconfirmed)
 	}
 	if left := t.left(); left <= 0 {
-		return fmt.Errorf("local trust ended %s ago: %w", -left.Round(time.Millisecond), ErrRenewalUnconfirmed), t.changed
+		return t.changed, fmt.Errorf("local trust ended %s ago: %w", -left.Round(time.Millisecond), ErrRenewalUnconfirmed)
 	}
 	return nil, nil
 }

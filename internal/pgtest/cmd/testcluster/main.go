@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/leasehold/leasehold/internal/localpg"
@@ -31,15 +32,19 @@ func main() {
 func run(args []string, stdout, stderr io.Writer) (code int, err error) {
 	flags := flag.NewFlagSet("testcluster", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	version := flags.String("version", os.Getenv(pgtest.EnvVersion), "major version of PostgreSQL; fetched when it is not installed")
+	version := flags.Int("version", 0, "major version of PostgreSQL, fetched when it is not installed; 0 is "+pgtest.EnvVersion+" or any")
 	if err := flags.Parse(args); err != nil {
 		return 2, nil // flag has said why
 	}
 	if flags.NArg() == 0 {
 		return 2, errors.New("no command given")
 	}
-	if err := os.Setenv(pgtest.EnvVersion, *version); err != nil {
-		return 2, fmt.Errorf("set version: %w", err)
+	opts, err := pgtest.ServerOptions(nil)
+	if err != nil {
+		return 2, err
+	}
+	if *version != 0 {
+		opts.Find.Major = *version
 	}
 	// A Ctrl-C in the terminal reaches the command too. It ends first and reports; this program then stops the server.
 	signals := make(chan os.Signal, 8)
@@ -47,7 +52,7 @@ func run(args []string, stdout, stderr io.Writer) (code int, err error) {
 	defer signal.Stop(signals)
 
 	ctx := context.Background()
-	cluster, err := pgtest.StartServer(ctx, nil)
+	cluster, err := localpg.Start(ctx, opts)
 	if err != nil {
 		return 1, err
 	}
@@ -55,7 +60,10 @@ func run(args []string, stdout, stderr io.Writer) (code int, err error) {
 	fmt.Fprintf(stderr, "testcluster: PostgreSQL %s from %s\n", cluster.Binaries().Version, cluster.Binaries().Dir)
 
 	cmd := exec.Command(flags.Arg(0), flags.Args()[1:]...)
-	cmd.Env = append(os.Environ(), pgtest.EnvClusterDSN+"="+cluster.DSN("postgres", localpg.Superuser))
+	cmd.Env = append(os.Environ(),
+		pgtest.EnvClusterDSN+"="+cluster.DSN("postgres", localpg.Superuser),
+		// Tests that start servers of their own stay with the version.
+		pgtest.EnvVersion+"="+strconv.Itoa(cluster.Binaries().Major))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	return runCommand(cmd, signals)
 }

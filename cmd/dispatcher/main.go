@@ -1,0 +1,13 @@
+// Command dispatcher calls tools: see package dispatcher.
+//
+// To link workflows or adapters of your own, write a main like this one; see
+// package runner.
+package main
+
+import (
+	"os"
+
+	"github.com/leasehold/leasehold/pkg/runner"
+)
+
+func main() { os.Exit(runner.Dispatcher(runner.Builtins())) }

@@ -1,0 +1,135 @@
+package reconciler
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold/leasehold/internal/sending"
+	"github.com/leasehold/leasehold/pkg/backoff"
+	"github.com/leasehold/leasehold/pkg/protocol"
+	"github.com/leasehold/leasehold/pkg/store"
+	"github.com/leasehold/leasehold/pkg/tools"
+)
+
+// inquiry is one round about one doubt.
+type inquiry struct {
+	doubt store.Doubt
+	taken protocol.Instant // from before it was taken up
+	tool  tools.Tool
+	// promise is the tool's capabilities as of the intent. If they cannot be
+	// read it promises nothing, and a person decides.
+	promise tools.Capabilities
+}
+
+func (r *Reconciler) newInquiry(d store.Doubt, taken protocol.Instant) inquiry {
+	tool, _ := r.tools.Get(d.Tool) // there: only tools of the registry are asked for
+	promise, err := tools.ParseCapabilities(d.Capabilities)
+	if err != nil {
+		r.log.Error("stored capabilities cannot be used",
+			"operation_id", d.Claim.OperationID, "run_id", d.RunID, "error", err)
+		promise = tools.Capabilities{}
+	}
+	return inquiry{doubt: d, taken: taken, tool: tool, promise: promise}
+}
+
+// facts is what is known now. The database measured the delays when the doubt
+// was taken up; they have run on since.
+func (q inquiry) facts() tools.Facts {
+	d, since := q.doubt, q.taken.Elapsed()
+	return tools.Facts{
+		Basis:         tools.Kind(d.LastBasis),
+		CoversAll:     q.onlyAttempt(),
+		RunLive:       d.RunLive,
+		ResendAfter:   d.ResendAfter - since,
+		RetentionLeft: d.RetentionLeft - since,
+		SettleLeft:    d.SettleLeft - since,
+		Rounds:        d.Rounds - 1,
+	}
+}
+
+// onlyAttempt reports whether the newest attempt is the only one that can have
+// had an effect: there was no other, or the tool is of a class for which the
+// database grants another only after all before it were proven not executed.
+func (q inquiry) onlyAttempt() bool {
+	if q.doubt.Attempt <= 1 {
+		return true
+	}
+	switch q.promise.Class {
+	case tools.ClassNone, tools.ClassOperationQuery:
+		return !q.promise.ReadOnly
+	case tools.ClassIdempotencyKey, tools.ClassDeterministicID:
+	}
+	return false
+}
+
+// inquire makes one round. It returns false if there is nothing to write, since
+// the doubt is in other hands.
+func (r *Reconciler) inquire(ctx context.Context, q inquiry) (conclusion, bool) {
+	facts := q.facts()
+	if late := q.doubt.Late; late != nil {
+		// A late success is a success. A late refusal speaks for its own
+		// attempt only.
+		if late.Status == protocol.OperationSucceeded || facts.CoversAll {
+			return q.byLateAnswer(*late), true
+		}
+		facts.Basis = tools.Rejected
+	}
+	request, err := sending.NewRequest(q.doubt.ClaimedOperation)
+	if err != nil {
+		r.log.ErrorContext(ctx, "operation is corrupt and was not sent",
+			"operation_id", q.doubt.Claim.OperationID, "run_id", q.doubt.RunID, "error", err)
+		return q.corrupt(sending.Corrupt(err)), true
+	}
+
+	var asked sending.Verdict
+	step := tools.Converge(q.promise, facts)
+	if step.Do == tools.ActionQuery || step.Do == tools.ActionPoll {
+		asked = sending.Query(ctx, r.log, q.tool, request, r.deadline(q.taken))
+		r.hooks.Queried(q.doubt.Tool, string(asked.Kind), asked.Took)
+		basis := facts.Basis
+		facts = q.facts()
+		facts.Basis, facts.Asked, facts.RetryAfter = basis, asked.Kind, asked.RetryAfter
+		step = tools.Converge(q.promise, facts)
+	}
+	r.logStep(ctx, q, facts, step)
+
+	switch step.Do {
+	case tools.ActionConcludeSucceeded:
+		return q.succeeded(asked), true
+	case tools.ActionConcludeFailed:
+		return q.failed(facts, step, asked), true
+	case tools.ActionResend:
+		return r.resend(ctx, q, facts, request)
+	case tools.ActionPerson:
+		return q.forPerson(facts, step, asked), true
+	case tools.ActionWait, tools.ActionQuery, tools.ActionPoll:
+	}
+	return q.putBack(facts, step, asked, r.delay(q, facts, step)), true
+}
+
+// delay is how long a doubt is left alone. A delay that is known (until no
+// sender can be alive) is kept to exactly; when an answer proved nothing, the
+// back-off grows with the rounds, which are counted in the ledger.
+func (r *Reconciler) delay(q inquiry, f tools.Facts, s tools.Step) time.Duration {
+	if f.Asked == "" && s.Wait > 0 {
+		return s.Wait
+	}
+	return max(s.Wait, r.backoff(q))
+}
+
+func (r *Reconciler) backoff(q inquiry) time.Duration {
+	return backoff.Delay(r.cfg.RetryBase, r.cfg.RetryCap, q.doubt.Rounds)
+}
+
+func (r *Reconciler) logStep(ctx context.Context, q inquiry, f tools.Facts, s tools.Step) {
+	log := r.log.With(
+		"operation_id", q.doubt.Claim.OperationID, "run_id", q.doubt.RunID,
+		"owner", q.doubt.Claim.Owner, "revision", q.doubt.Claim.Revision,
+		"tool", q.doubt.Tool, "basis", f.Basis, "asked", f.Asked,
+		"rounds", q.doubt.Rounds, "step", s.Do, "reason", s.Reason)
+	if s.Attention != "" {
+		log.WarnContext(ctx, "doubt needs attention", "attention", s.Attention)
+		return
+	}
+	log.InfoContext(ctx, "doubt considered", "wait", s.Wait.String())
+}
