@@ -230,6 +230,7 @@ func (s *Store) runs(
 			(*int64)(&r.Epoch), &r.ExpiresAt, &r.Why, (*[]byte)(&r.Input), (*[]byte)(&r.Result), (*[]byte)(&r.Failure),
 			(*[]byte)(&r.Checkpoint), &r.CreatedAt, &r.UpdatedAt, &r.FinishedAt)
 		r.Owner = deref(owner)
+		decode(&r.Result, &r.Failure, &r.Checkpoint)
 		if resumed != nil {
 			id := protocol.RunID(*resumed)
 			r.ResumedFrom = &id
@@ -263,4 +264,19 @@ func (s *Store) LeaseTerms(ctx context.Context, id protocol.RunID) ([]LeaseTerm,
 	return query(ctx, s.pool, true, "read lease terms", func(int) (string, []any) {
 		return leaseTermsSQL, []any{uuid.UUID(id)}
 	}, pgx.RowToStructByPos[LeaseTerm])
+}
+
+// decode turns stored values back into what the workflow or the tool said:
+// what jsonb cannot hold is stored encoded.
+func decode(values ...*json.RawMessage) {
+	for _, v := range values {
+		if len(*v) == 0 {
+			continue
+		}
+		// A value that somebody else wrote by hand may be none of ours: it is
+		// shown as it is.
+		if plain, err := protocol.FromStorable(*v); err == nil {
+			*v = plain
+		}
+	}
 }

@@ -62,6 +62,7 @@ func (s *Store) operations(
 			&o.EffectVersion, &o.Tool, &o.Class, (*string)(&o.Status), (*int64)(&o.Revision), &o.Attempts, &o.Hold,
 			&o.Attention, &o.ResolvedBy, &o.RemoteID, &o.FirstSendAt, &o.UnknownSince, &o.NextAttemptAt, &o.Digest,
 			(*[]byte)(&o.Request), (*[]byte)(&o.Result), &o.CreatedAt, &o.UpdatedAt)
+		decode(&o.Result)
 		return o, err
 	})
 }
@@ -80,6 +81,7 @@ func (s *Store) OperationEvents(ctx context.Context, id protocol.OperationID) ([
 		var e OperationEvent
 		err := row.Scan((*int64)(&e.Revision), &e.Kind, &e.From, &e.To, &e.Owner, &e.ClaimRevision, &e.Basis,
 			&e.Trusted, &e.RemoteID, (*[]byte)(&e.Result), (*[]byte)(&e.Evidence), &e.CreatedAt)
+		decode(&e.Result, &e.Evidence)
 		return e, err
 	})
 }
