@@ -103,7 +103,7 @@ func sourceFaults(name string, src []byte) []string {
 		// The compiler says it better, and at the right time.
 		return faults
 	}
-	j := judge{set: set, test: strings.HasSuffix(name, "_test.go"), faults: &faults}
+	j := judge{set: set, file: file, test: strings.HasSuffix(name, "_test.go"), faults: &faults}
 	ast.Walk(&j, file)
 	return faults
 }
@@ -111,6 +111,7 @@ func sourceFaults(name string, src []byte) []string {
 // judge walks one file.
 type judge struct {
 	set    *token.FileSet
+	file   *ast.File
 	test   bool
 	bubble bool // below synctest.Test, where sleeping moves a fake clock
 	fuzz   bool // below f.Fuzz, where skipping discards one input
@@ -119,21 +120,44 @@ type judge struct {
 
 // inner judges what is below a node by other circumstances.
 func (j *judge) inner(bubble, fuzz bool) *judge {
-	return &judge{set: j.set, test: j.test, bubble: bubble, fuzz: fuzz, faults: j.faults}
+	return &judge{set: j.set, file: j.file, test: j.test, bubble: bubble, fuzz: fuzz, faults: j.faults}
 }
 
-// waitsInBubble: synctest.Wait panics outside a bubble, so a helper that calls
-// it is only ever called in one.
-func waitsInBubble(f *ast.FuncDecl) bool {
-	found := false
-	ast.Inspect(f, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
+// inBubble reports whether all calls of helper f of this file are made below
+// synctest.Test: either f itself calls synctest.Wait, which panics elsewhere, or
+// every test of the file runs in a bubble.
+func inBubble(file *ast.File, f *ast.FuncDecl) bool {
+	if isTest(f) {
+		return false // what is below its synctest.Test is judged there
+	}
+	if calls(f, "Wait") {
+		return true
+	}
+	tests := 0
+	for _, d := range file.Decls {
+		if other, ok := d.(*ast.FuncDecl); ok && isTest(other) {
+			if !calls(other, "Test") {
+				return false
+			}
+			tests++
 		}
-		on, name := selector(call)
-		found = found || on == "synctest" && name == "Wait"
-		return on != "synctest" || name != "Test"
+	}
+	return tests > 0
+}
+
+func isTest(f *ast.FuncDecl) bool {
+	return f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test")
+}
+
+// calls reports whether n holds a call of synctest's function of that name.
+func calls(n ast.Node, name string) bool {
+	found := false
+	ast.Inspect(n, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			on, called := selector(call)
+			found = found || on == "synctest" && called == name
+		}
+		return true
 	})
 	return found
 }
@@ -145,7 +169,7 @@ func (j *judge) Visit(n ast.Node) ast.Visitor {
 		if !j.test && n.Recv == nil && n.Name.Name == "init" {
 			j.fault(n, "init() registers behind the reader's back; pass what is needed")
 		}
-		if j.test && waitsInBubble(n) {
+		if j.test && inBubble(j.file, n) {
 			return j.inner(true, j.fuzz)
 		}
 	case *ast.GenDecl:
@@ -240,8 +264,10 @@ func TestSourceRulesCatchEachKindOfFault(t *testing.T) {
 		{"query made by Sprintf", "pkg/p/a.go", inFunc(`_ = fmt.Sprintf("select * from %s", x)`), "assembled with fmt.Sprintf"},
 		{"query made by concatenation", "pkg/p/a.go", inFunc("_ = `-- name: X\nUPDATE t SET a = ` + x + `!`"), "assembled with +"},
 		{"sleep in a bubble", "pkg/p/a_test.go", inFunc("synctest.Test(t, func(t *testing.T) { time.Sleep(1) })"), ""},
-		{"sleep in a bubble's helper", "pkg/p/a_test.go", inFunc("time.Sleep(1); synctest.Wait()"), ""},
-		{"sleep beside a bubble", "pkg/p/a_test.go", inFunc("synctest.Test(t, func(t *testing.T) { synctest.Wait() }); time.Sleep(1)"), "wait for a condition"},
+		{"sleep in a helper that waits", "pkg/p/a_test.go", inFunc("time.Sleep(1); synctest.Wait()"), ""},
+		{"sleep in a helper of bubbles", "pkg/p/a_test.go", inFunc("time.Sleep(1)") + "func TestX(t *testing.T) { synctest.Test(t, f) }\n", ""},
+		{"sleep in a helper of tests", "pkg/p/a_test.go", inFunc("time.Sleep(1)") + "func TestX(t *testing.T) { f() }\n", "wait for a condition"},
+		{"sleep beside a bubble", "pkg/p/a_test.go", "package p\nfunc TestX(t *testing.T) { synctest.Test(t, f); time.Sleep(1) }\n", "wait for a condition"},
 		{"query of constants", "pkg/p/a.go", "package p\nconst q = `SELECT ` + columns + ` FROM t`\n", ""},
 		{"a sentence made by concatenation", "pkg/p/a.go", inFunc(`_ = "selected " + x`), ""},
 		{"discarded fuzz input", "pkg/p/a_test.go", inFunc("f.Fuzz(func(t *testing.T, s string) { t.Skip() })"), ""},

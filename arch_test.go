@@ -79,14 +79,16 @@ var house = []place{
 		why:   "a worker holds no adapter and knows no other role: it has no path to an effect but the ledger",
 	},
 	{
-		dir: "pkg/dispatcher",
-		may: []string{"pkg/store", "pkg/tools", "pkg/protocol", "pkg/backoff", "internal/sending", "internal/ledgerwriter"},
-		why: "a dispatcher knows operations and tools; runs, workflows and the other roles are not its business",
+		dir:   "pkg/dispatcher",
+		may:   []string{"pkg/store", "pkg/tools", "pkg/protocol", "pkg/backoff", "internal/sending", "internal/ledgerwriter"},
+		tests: []string{"internal/ledgertest", "pkg/tools/httptool"},
+		why:   "a dispatcher knows operations and tools; runs, workflows and the other roles are not its business",
 	},
 	{
-		dir: "pkg/reconciler",
-		may: []string{"pkg/store", "pkg/tools", "pkg/protocol", "pkg/backoff", "internal/sending", "internal/ledgerwriter"},
-		why: "a reconciler converges facts from the ledger; it never asks another role in process",
+		dir:   "pkg/reconciler",
+		may:   []string{"pkg/store", "pkg/tools", "pkg/protocol", "pkg/backoff", "internal/sending", "internal/ledgerwriter"},
+		tests: []string{"internal/ledgertest", "pkg/tools/httptool"},
+		why:   "a reconciler converges facts from the ledger; it never asks another role in process",
 	},
 	{
 		dir: "internal/sending",
@@ -147,6 +149,11 @@ var house = []place{
 		why: "the operator's tool stands on the same libraries as the processes, beside them",
 	},
 	{
+		dir: "internal/ledgertest",
+		may: []string{"internal/pgtest", "pkg/store", "pkg/tools", "pkg/tools/...", "pkg/protocol"},
+		why: "a scene for the roles that call tools; a role that it knew could not use it in its own tests",
+	},
+	{
 		dir: "internal/pgtest",
 		may: []string{"internal/localpg", "migrations", "pkg/protocol", "pkg/store"},
 		why: "a fixture offers a database; a role that it knew could not use it in its own tests",
@@ -168,7 +175,9 @@ var house = []place{
 	{
 		dir: "examples/...",
 		may: []string{"pkg/...", "internal/localpg", "migrations"},
-		why: "an example uses what a user can use, and a local database",
+		// The files that it shows are loaded as strictly as the programs do.
+		tests: []string{"internal/config"},
+		why:   "an example uses what a user can use, and a local database",
 	},
 	{
 		dir: "test/...",
@@ -194,8 +203,9 @@ var confined = []struct {
 		"github.com/jackc/pgx",
 		[]string{
 			"pkg/store", "migrations", "internal/localpg", "internal/pgtest", "internal/pgtest/...", "internal/app",
-			"internal/telemetry", // reads the pool's counters
-			"examples/demo",      // compares the ledgers from outside, as an auditor would
+			"internal/ledgertest", // takes the database away
+			"internal/telemetry",  // reads the pool's counters
+			"examples/demo",       // compares the ledgers from outside, as an auditor would
 		},
 		"pgx types stop in the store: only there is it known which errors mean that a write may have happened",
 	},

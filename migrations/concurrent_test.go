@@ -55,7 +55,8 @@ func TestSurvivorsFinishWhenAMigratorIsKilledInTheMiddle(t *testing.T) {
 	victim := startMigrator(t, files(map[string]string{"schema/0002_slow.sql": slowMigration}), dsn)
 	eventually(t, "the victim's migration sleeps", func() bool { return query[int](t, conn, sleepersSQL) == 1 })
 
-	// The survivors' text does not sleep, or the test would last a minute; to the database it is the same version.
+	// The survivors' text does not sleep, or the test would last a minute; to the database it is
+	// the same version.
 	quick := files(map[string]string{"schema/0002_slow.sql": quickMigration})
 	survivors := []*migrator{startMigrator(t, quick, dsn), startMigrator(t, quick, dsn)}
 	eventually(t, "the survivors wait", func() bool {
@@ -94,7 +95,8 @@ func TestAMigrationWhoseLockSessionEndedIsNotOvertaken(t *testing.T) {
 	eventually(t, "the migration sleeps", func() bool {
 		return query[int](t, conn, strings.ReplaceAll(sleepersSQL, "pg_sleep(60)", "pg_sleep(2)")) == 1
 	})
-	// The session that holds the outer lock is ended, as an administrator does who looks for idle sessions.
+	// The session that holds the outer lock is ended, as an administrator does who looks for idle
+	// sessions.
 	mustExec(t, conn, `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 		AND ((classid::bigint << 32) | objid::bigint) = $1`, migrations.UpLockID)

@@ -10,20 +10,22 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// ErrLocked means that another migration of the same database did not end in time. Nothing was changed.
+// ErrLocked means that another migration of the same database did not end in time. Nothing was
+// changed.
 var ErrLocked = errors.New("another migration holds the lock")
 
-// Two advisory locks, "lease" and "ledge" in ASCII: one for the whole of Up, one for the session in which goose
-// works. Were there only the first and its session ended, by a restart of the server's or by an administrator, then
-// the next migrator would start beside a statement of goose's that still runs.
+// Two advisory locks, "lease" and "ledge" in ASCII: one for the whole of Up, one for the session in
+// which goose works. Were there only the first and its session ended, by a restart of the server's
+// or by an administrator, then the next migrator would start beside a statement of goose's that
+// still runs.
 const (
 	upLockID    = 0x6c65617365
 	gooseLockID = 0x6c65646765
 )
 
-// pollingLock is goose's lock: it is tried once a second and never waited for inside the database. A backend
-// that waits for an advisory lock has a snapshot, and CREATE INDEX CONCURRENTLY waits for snapshots: a deadlock.
-// This type adds who held it when the wait ends in vain.
+// pollingLock is goose's lock: it is tried once a second and never waited for inside the database.
+// A backend that waits for an advisory lock has a snapshot, and CREATE INDEX CONCURRENTLY waits for
+// snapshots: a deadlock. This type adds who held it when the wait ends in vain.
 type pollingLock struct {
 	lock.SessionLocker
 	id   int64
@@ -67,7 +69,8 @@ func withLock(ctx context.Context, conn *sql.Conn, wait time.Duration, do func()
 	defer func() {
 		unlockCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		// An unlock that fails is no failure of the migration: the lock ends with the session, which ends next.
+		// An unlock that fails is no failure of the migration: the lock ends with the session,
+		// which ends next.
 		_ = locker.SessionUnlock(unlockCtx, conn)
 	}()
 	return do()
@@ -82,7 +85,8 @@ SELECT l.pid, coalesce(a.application_name, ''), coalesce(a.usename::text, ''),
    AND ((l.classid::bigint << 32) | l.objid::bigint) = $1
    AND l.pid <> pg_backend_pid()`
 
-// lockHolder names the session that holds the lock, for the person who has to decide whether to end it.
+// lockHolder names the session that holds the lock, for the person who has to decide whether to end
+// it.
 func lockHolder(ctx context.Context, conn *sql.Conn, id int64) (string, bool) {
 	var pid int
 	var application, role, address, state string

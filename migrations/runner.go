@@ -43,8 +43,8 @@ type Applied struct {
 	Took    time.Duration
 }
 
-// Up brings the database to this program's schema, functions and roles. dsn connects as the migrator: a superuser, or a
-// role with CREATEROLE that owns the database.
+// Up brings the database to this program's schema, functions and roles. dsn connects as the
+// migrator: a superuser, or a role with CREATEROLE that owns the database.
 func Up(ctx context.Context, dsn string, opts Options) (Report, error) {
 	return up(ctx, files, dsn, opts)
 }
@@ -138,8 +138,9 @@ CREATE TABLE IF NOT EXISTS leasehold.schema_digest (
 );
 GRANT SELECT ON leasehold.schema_digest TO PUBLIC`
 
-// roles runs roles.sql. Roles belong to the whole server, and advisory locks to one database: migrations of two databases
-// meet here in spite of the lock, and PostgreSQL then refuses one of them. The second look finds the roles made.
+// roles runs roles.sql. Roles belong to the whole server, and advisory locks to one database:
+// migrations of two databases meet here in spite of the lock, and PostgreSQL then refuses one of
+// them. The second look finds the roles made.
 func (r run) roles(ctx context.Context) error {
 	backoff := retry.WithMaxRetries(20, retry.WithJitter(50*time.Millisecond, retry.NewConstant(100*time.Millisecond)))
 	var last error // retry.Do forgets it when the context ends
@@ -162,7 +163,8 @@ func (r run) roles(ctx context.Context) error {
 	return nil
 }
 
-// isConcurrentChange recognises the ways in which two transactions that change the same role collide.
+// isConcurrentChange recognises the ways in which two transactions that change the same role
+// collide.
 func isConcurrentChange(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
@@ -177,7 +179,8 @@ func isConcurrentChange(err error) bool {
 	return false
 }
 
-// schema applies the versioned migrations, each in a transaction of its own with its row in the version table.
+// schema applies the versioned migrations, each in a transaction of its own with its row in the
+// version table.
 func (r run) schema(ctx context.Context) (_ []Applied, err error) {
 	db, err := openSessions(r.dsn, owner)
 	if err != nil {
@@ -205,8 +208,9 @@ func (r run) schema(ctx context.Context) (_ []Applied, err error) {
 	}
 	applied := make([]Applied, 0, len(results))
 	for _, result := range results {
-		applied = append(applied, Applied{Version: result.Source.Version, Name: result.Source.Path, Took: result.Duration})
-		r.opts.Log.InfoContext(ctx, "migration applied", "version", result.Source.Version, "name", result.Source.Path, "took", result.Duration)
+		did := Applied{Version: result.Source.Version, Name: result.Source.Path, Took: result.Duration}
+		applied = append(applied, did)
+		r.opts.Log.InfoContext(ctx, "migration applied", "version", did.Version, "name", did.Name, "took", did.Took)
 	}
 	if err != nil {
 		return applied, fmt.Errorf("apply schema migrations: %w", err)
@@ -216,17 +220,23 @@ func (r run) schema(ctx context.Context) (_ []Applied, err error) {
 
 const saveDigestSQL = `-- name: SaveDigest
 INSERT INTO leasehold.schema_digest (digest, schema_version) VALUES ($1, $2)
-ON CONFLICT (one) DO UPDATE SET digest = excluded.digest, schema_version = excluded.schema_version, applied_at = clock_timestamp()`
+ON CONFLICT (one) DO UPDATE
+   SET digest = excluded.digest, schema_version = excluded.schema_version, applied_at = clock_timestamp()`
 
-// functions creates all functions in one transaction with their digest: a reader sees the old set or the new one.
+const grantVersionsSQL = `-- name: GrantVersions
+GRANT SELECT ON leasehold.schema_version TO PUBLIC`
+
+// functions creates all functions in one transaction with their digest: a reader sees the old set
+// or the new one.
 func (r run) functions(ctx context.Context, schemaVersion int64) error {
 	return r.transaction(ctx, func(conn *pgx.Conn) error {
 		if err := asOwner(ctx, conn, r.want.functions...); err != nil {
 			return err
 		}
-		// Both tables are for the programs' readiness checks; USAGE on the schema limits who PUBLIC is.
-		if err := asOwner(ctx, conn, script{name: "grant on the version table", text: "GRANT SELECT ON leasehold.schema_version TO PUBLIC"}); err != nil {
-			return err
+		// The two version tables are for every program's readiness check. USAGE on the schema decides
+		// who PUBLIC is.
+		if _, err := conn.Exec(ctx, grantVersionsSQL); err != nil {
+			return fmt.Errorf("grant on the version table: %w", err)
 		}
 		if _, err := conn.Exec(ctx, saveDigestSQL, r.want.digest, schemaVersion); err != nil {
 			return fmt.Errorf("save digest of functions: %w", err)

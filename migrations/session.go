@@ -41,15 +41,17 @@ SELECT set_config('lock_timeout', '10s', false),
 
 // prepareSession sets what makes a migration safe to leave.
 //
-// lock_timeout: a DDL statement that waits for a table behind one long transaction makes everybody else wait
-// behind itself; it had better give up and come back. idle_in_transaction_session_timeout: the same, for a migrator that was frozen
-// in the middle. idle_session_timeout: the session with the lock is idle while another one works.
+// lock_timeout: a DDL statement that waits for a table behind one long transaction makes everybody
+// else wait behind itself; it had better give up and come back.
+// idle_in_transaction_session_timeout: the same, for a migrator that was frozen in the middle.
+// idle_session_timeout: the session with the lock is idle while another one works.
 func prepareSession(ctx context.Context, conn *pgx.Conn, role string) error {
 	if _, err := conn.Exec(ctx, prepareSessionSQL); err != nil {
 		return fmt.Errorf("prepare session: %w", err)
 	}
-	// A backend whose client was killed notices only when it next talks to it, which during a long statement may be
-	// hours away, with the lock held all the while. Servers on some systems cannot look; they stay slow then.
+	// A backend whose client was killed notices only when it next talks to it, which during a long
+	// statement may be hours away, with the lock held all the while. Servers on some systems cannot
+	// look; they stay slow then.
 	_, _ = conn.Exec(ctx, "SET client_connection_check_interval = '1s'")
 	if role == "" {
 		return nil
@@ -60,8 +62,8 @@ func prepareSession(ctx context.Context, conn *pgx.Conn, role string) error {
 	return nil
 }
 
-// onSession lends the driver's connection below a database/sql one: only it runs a file of several statements
-// and says where in the file an error is.
+// onSession lends the driver's connection below a database/sql one: only it runs a file of several
+// statements and says where in the file an error is.
 func onSession(ctx context.Context, conn *sql.Conn, do func(context.Context, *pgx.Conn) error) error {
 	return conn.Raw(func(driver any) error {
 		std, ok := driver.(*stdlib.Conn)
@@ -72,7 +74,8 @@ func onSession(ctx context.Context, conn *sql.Conn, do func(context.Context, *pg
 	})
 }
 
-// runScript executes a whole file in the transaction of conn, or in one of its own when there is none.
+// runScript executes a whole file in the transaction of conn, or in one of its own when there is
+// none.
 func runScript(ctx context.Context, conn *pgx.Conn, s script) error {
 	_, err := conn.PgConn().Exec(ctx, s.text).ReadAll()
 	if err == nil {

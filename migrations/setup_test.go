@@ -19,11 +19,12 @@ import (
 	"github.com/leasehold/leasehold/migrations"
 )
 
-// envMigrator makes the test binary a program that migrates: its value is a directory of migrations, its argument a
-// connection string.
+// envMigrator makes the test binary a program that migrates: its value is a directory of
+// migrations, its argument a connection string.
 const envMigrator = "MIGRATIONS_TEST_DIR"
 
-// cluster is a server of this package's own, since roles belong to a server and these tests make and collide on them.
+// cluster is a server of this package's own, since roles belong to a server and these tests make
+// and collide on them.
 var cluster *localpg.Cluster
 
 func TestMain(m *testing.M) {
@@ -144,7 +145,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// noLockLeft waits until the database has no advisory lock: a session that closed a moment ago may still have a backend.
+// noLockLeft waits until the database has no advisory lock: a session that closed a moment ago may
+// still have a backend.
 func noLockLeft(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	eventually(t, "no advisory lock is left", func() bool {

@@ -84,8 +84,8 @@ func readScript(fsys fs.FS, name string) (script, error) {
 	return script{name: name, text: string(text)}, nil
 }
 
-// Digest identifies the embedded schema, functions and roles: two programs with the same digest build the
-// same database.
+// Digest identifies the embedded schema, functions and roles: two programs with the same digest
+// build the same database.
 func Digest() (string, error) { return digestOf(files) }
 
 func digestOf(fsys fs.FS) (string, error) {

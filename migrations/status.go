@@ -47,7 +47,8 @@ func (s State) Pending() int {
 	return pending
 }
 
-// Status reads the state of the database. It changes nothing and takes no lock; every role of Leasehold's may call it.
+// Status reads the state of the database. It changes nothing and takes no lock; every role of
+// Leasehold's may call it.
 func Status(ctx context.Context, dsn string) (State, error) { return readStatus(ctx, files, dsn) }
 
 func readStatus(ctx context.Context, fsys fs.FS, dsn string) (_ State, err error) {
@@ -94,7 +95,8 @@ func statusOn(ctx context.Context, conn *sql.Conn, want source) (State, error) {
 		status.Version = max(status.Version, number)
 	}
 	for _, v := range want.versions {
-		status.Migrations = append(status.Migrations, Migration{Version: v.number, Name: v.name, AppliedAt: applied[v.number]})
+		known := Migration{Version: v.number, Name: v.name, AppliedAt: applied[v.number]}
+		status.Migrations = append(status.Migrations, known)
 	}
 	if !hasDigest {
 		return status, nil

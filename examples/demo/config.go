@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"text/template"
+
+	"github.com/leasehold/leasehold/migrations"
 )
 
 //go:embed demo.yaml
@@ -29,8 +31,8 @@ func (s *stage) writeConfig() error {
 	}
 	defer f.Close()
 	values := map[string]string{"payments": s.payments.url, "client": clientVariable}
-	for _, login := range logins() {
-		values[login] = s.dsn(login)
+	for _, role := range migrations.Logins() {
+		values[role] = s.dsn(role)
 	}
 	if err := t.Execute(f, values); err != nil {
 		return fmt.Errorf("write configuration: %w", err)

@@ -58,7 +58,7 @@ func (s *stage) startDatabase(ctx context.Context) (err error) {
 	if _, err := migrations.Up(ctx, admin, migrations.Options{}); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	if err := createLogins(ctx, admin, s.cluster.Password()); err != nil {
+	if err := migrations.CreateLogins(ctx, admin, login, s.cluster.Password()); err != nil {
 		return err
 	}
 	if s.conn, err = pgx.Connect(ctx, s.dsn("auditor")); err != nil {
@@ -69,32 +69,10 @@ func (s *stage) startDatabase(ctx context.Context) (err error) {
 	return nil
 }
 
-// logins are the roles that processes log in as: each is a member of exactly
-// one group role and has no privilege of its own.
-func logins() []string { return []string{"worker", "dispatcher", "reconciler", "operator", "auditor"} }
+// login is the prefix of the roles that processes log in as.
+const login = "demo_"
 
-func (s *stage) dsn(login string) string { return s.cluster.DSN("postgres", "demo_"+login) }
-
-func createLogins(ctx context.Context, admin, password string) error {
-	conn, err := pgx.Connect(ctx, admin)
-	if err != nil {
-		return fmt.Errorf("create logins: %w", err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	for _, login := range logins() {
-		// A password cannot be a parameter of CREATE ROLE; set_config can carry it.
-		_, err := conn.Exec(ctx, `SELECT set_config('demo.login', $1, false), set_config('demo.password', $2, false)`, login, password)
-		if err == nil {
-			_, err = conn.Exec(ctx, `DO $$ BEGIN EXECUTE format('CREATE ROLE %I LOGIN PASSWORD %L IN ROLE %I',
-				'demo_' || current_setting('demo.login'), current_setting('demo.password'),
-				'leasehold_' || current_setting('demo.login')); END $$`)
-		}
-		if err != nil {
-			return fmt.Errorf("create login of %s: %w", login, err)
-		}
-	}
-	return nil
-}
+func (s *stage) dsn(role string) string { return s.cluster.DSN("postgres", login+role) }
 
 func (s *stage) startPayments(ctx context.Context) error {
 	p, err := s.fleet.start("payments", environment(), filepath.Join(s.bin, "payments"),

@@ -94,7 +94,7 @@ func Run(ctx context.Context, role Role, o Options) error {
 	if err != nil {
 		return invalid{err}
 	}
-	if false {
+	if o.Check {
 		_, err := fmt.Fprintf(o.Stdout, "configuration of the %s is valid\n", role.Name)
 		return err
 	}

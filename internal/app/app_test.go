@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -199,6 +200,68 @@ func TestEachStockProcessStartsServesItsMetricsAndStopsOnSIGTERM(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A loop that was announced under another name than it beats with would make a
+// healthy process look dead, a minute after its start.
+func TestEveryAnnouncedLoopBeats(t *testing.T) {
+	t.Parallel()
+	for role, loops := range map[config.Role]int{
+		config.RoleWorker: 1, config.RoleDispatcher: 1, config.RoleReconciler: 5,
+	} {
+		t.Run(string(role), func(t *testing.T) {
+			t.Parallel()
+			p := inProcess(t, stock(role), "--config", configFile(t, pgtest.New(t).DSN(string(role))),
+				"--set", "worker.poll_interval=50ms", "--set", "dispatcher.poll_interval=50ms",
+				"--set", "reconciler.interval=50ms", "--set", "reconciler.stats_interval=100ms",
+				"--set", "reconciler.watchdog_after=500ms")
+			probe := p.url(t)
+			until(t, probe+"/readyz", 200, "ready")
+			beaten, last := map[string]bool{}, map[string]float64{}
+			limit, tick := time.After(patience), time.NewTicker(30*time.Millisecond)
+			defer tick.Stop()
+			for len(beaten) < loops {
+				_, metrics := get(t, probe+"/metrics")
+				for name, silent := range silences(t, metrics) {
+					if before, seen := last[name]; seen && silent < before {
+						beaten[name] = true
+					}
+					last[name] = silent
+				}
+				select {
+				case <-tick.C:
+				case <-limit:
+					t.Fatalf("of %v only %v beat", last, beaten)
+				}
+			}
+			if len(last) != loops {
+				t.Errorf("announced: %v", last)
+			}
+			p.signal(syscall.SIGTERM)
+			if code := p.exit(t); code != ExitOK {
+				t.Errorf("exit code %d", code)
+			}
+		})
+	}
+}
+
+// silences reads how long ago each loop beat.
+func silences(t *testing.T, metrics string) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	for line := range strings.Lines(metrics) {
+		rest, ok := strings.CutPrefix(line, `leasehold_loop_silent_seconds{loop="`)
+		if !ok {
+			continue
+		}
+		name, value, _ := strings.Cut(strings.TrimSpace(rest), `"} `)
+		f, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = f
+	}
+	return out
 }
 
 func TestARotatedSecretIsUsedByTheNextConnection(t *testing.T) {

@@ -2,11 +2,11 @@ package localpg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
-	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -19,8 +19,8 @@ type account struct {
 	switched bool
 }
 
-// serverAccount picks the current user, or an unprivileged one when that is root: PostgreSQL refuses to run
-// as root because a bug in it would be a bug in root.
+// serverAccount picks the current user, or an unprivileged one when that is root: PostgreSQL
+// refuses to run as root because a bug in it would be a bug in root.
 func serverAccount() (account, error) {
 	if os.Geteuid() != 0 {
 		return account{name: strconv.Itoa(os.Geteuid()), uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}, nil
@@ -37,11 +37,11 @@ func serverAccount() (account, error) {
 		}
 		return account{name: name, uid: uint32(uid), gid: uint32(gid), switched: true}, nil
 	}
-	return account{}, fmt.Errorf("find an unprivileged user: neither %q nor %q exists, and PostgreSQL refuses to run as root", "postgres", "nobody")
+	return account{}, errors.New("find an unprivileged user: neither postgres nor nobody exists, and PostgreSQL refuses to run as root")
 }
 
-// command prepares a child that runs as the account, with nothing of the program's environment: a PGPORT or
-// PGDATA of the developer would silently point a server at another directory.
+// command prepares a child that runs as the account, with nothing of the program's environment: a
+// PGPORT or PGDATA of the developer would silently point a server at another directory.
 func (a account) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=/"}
@@ -66,15 +66,15 @@ func (a account) own(paths ...string) error {
 	return nil
 }
 
-// canReach reports why the account cannot get to path, by asking the kernel as that account. Reading mode bits
-// instead would miss access lists, and root itself can reach everything.
+// canReach reports why the account cannot get to path, by asking the kernel as that account.
+// Reading mode bits instead would miss access lists, and root itself can reach everything.
 func (a account) canReach(ctx context.Context, path string) error {
 	if !a.switched {
 		return nil
 	}
 	if err := a.command(ctx, "/bin/sh", "-c", `cd -- "$1"`, "sh", path).Run(); err != nil {
-		return fmt.Errorf("%s is not reachable for user %s: each directory above it needs o+x, or choose one under /var or %s",
-			path, a.name, filepath.Clean(os.TempDir()))
+		return fmt.Errorf("%s is not reachable for user %s: give o+x to each directory above it, or choose another one",
+			path, a.name)
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ import (
 // MinMajor is the oldest server that Leasehold's schema supports.
 const MinMajor = 15
 
-// ErrNoBinaries means that no usable server binaries were found and none could be fetched. Its text says what
-// to install; nothing was changed on the machine.
+// ErrNoBinaries means that no usable server binaries were found and none could be fetched. Its text
+// says what to install; nothing was changed on the machine.
 var ErrNoBinaries = errors.New("no usable PostgreSQL server binaries")
 
 // Binaries is a directory that holds initdb and postgres, both seen to run as the server's user.
@@ -31,19 +31,21 @@ type Binaries struct {
 
 // FindOptions narrows the search. The zero value accepts any supported version from anywhere.
 type FindOptions struct {
-	// Dir, when set, is the only directory looked at: a configured path that does not work is a mistake to
-	// report, not a reason to run another server.
+	// Dir, when set, is the only directory looked at: a configured path that does not work is a
+	// mistake to report, not a reason to run another server.
 	Dir string
 	// Major, when set, is the only acceptable major version.
 	Major int
 	// NoFetch forbids the download that is tried last.
 	NoFetch bool
-	// CacheDir is where downloads are kept. Empty: a directory of the user's, or /var/cache/leasehold for root.
+	// CacheDir is where downloads are kept. Empty: a directory of the user's, or
+	// /var/cache/leasehold for root.
 	CacheDir string
 }
 
-// Find looks in the configured directory, else in PATH, the folders of Debian, Red Hat and Homebrew, the cache
-// of earlier downloads, and then downloads. The reasons for each refusal are part of the error.
+// Find looks in the configured directory, else in PATH, the folders of Debian, Red Hat and
+// Homebrew, the cache of earlier downloads, and then downloads. The reasons for each refusal are
+// part of the error.
 func Find(ctx context.Context, opts FindOptions) (Binaries, error) {
 	acct, err := serverAccount()
 	if err != nil {
@@ -94,12 +96,13 @@ func notFound(major int, refusals []error) error {
 	return fmt.Errorf("%w: %s", ErrNoBinaries, strings.Join(lines, "\n"))
 }
 
-// candidateDirs lists directories that exist, best first and each once. PATH comes first because it is what the
-// user chose; among the rest the newest version wins.
+// candidateDirs lists directories that exist, best first and each once. PATH comes first because it
+// is what the user chose; among the rest the newest version wins.
 func candidateDirs() []string {
 	var dirs []string
 	add := func(dir string) {
-		// A link such as /usr/local/bin/postgres is resolved, since the files beside the link are another program's.
+		// A link such as /usr/local/bin/postgres is resolved, since the files beside the link are
+		// another program's.
 		real, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
 		if err != nil {
 			return
@@ -144,8 +147,8 @@ func majorInPath(path string) int {
 
 var versionLine = regexp.MustCompile(`\(PostgreSQL\) (([0-9]+)\S*)`)
 
-// inspect runs both programs as the server's user. That one question covers a missing file, a missing shared
-// library, a wrong architecture and a directory that the user cannot enter.
+// inspect runs both programs as the server's user. That one question covers a missing file, a
+// missing shared library, a wrong architecture and a directory that the user cannot enter.
 func inspect(ctx context.Context, acct account, dir string, major int) (Binaries, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

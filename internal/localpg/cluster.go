@@ -31,8 +31,8 @@ type Cluster struct {
 	closed bool
 }
 
-// Start starts a cluster and returns when it answers queries. A failed start leaves no process behind, and of a
-// temporary directory nothing.
+// Start starts a cluster and returns when it answers queries. A failed start leaves no process
+// behind, and of a temporary directory nothing.
 func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	if opts, err = opts.withDefaults(); err != nil {
 		return nil, err
@@ -54,7 +54,8 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 		}
 	}
 	if kept != 0 && kept != opts.Binaries.Major {
-		return nil, fmt.Errorf("data in %s was made by PostgreSQL %d and cannot be run by %s: use binaries of version %d, or another directory",
+		return nil, fmt.Errorf(
+			"data in %s was made by PostgreSQL %d and cannot be run by %s: use binaries of version %d, or another directory",
 			opts.Dir, kept, opts.Binaries.Version, kept)
 	}
 	l, err := openLayout(ctx, acct, opts.Dir)
@@ -81,8 +82,8 @@ func Start(ctx context.Context, opts Options) (_ *Cluster, err error) {
 	return c, nil
 }
 
-// DSN is a connection string for a database and a role. It carries the cluster's password; a role other than
-// [Superuser] has it only if its creator gave it [Cluster.Password].
+// DSN is a connection string for a database and a role. It carries the cluster's password; a role
+// other than [Superuser] has it only if its creator gave it [Cluster.Password].
 func (c *Cluster) DSN(database, role string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,14 +113,16 @@ func (c *Cluster) LogFile() string { return c.layout.log }
 // Dir is the directory of the cluster's files.
 func (c *Cluster) Dir() string { return c.layout.root }
 
-// Pid is the postmaster's process id, or 0 while the server is stopped. It changes with every restart.
+// Pid is the postmaster's process id, or 0 while the server is stopped. It changes with every
+// restart.
 func (c *Cluster) Pid() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pid
 }
 
-// Done is closed when the present run of the server has ended, by whatever cause. A restart has a new channel.
+// Done is closed when the present run of the server has ended, by whatever cause. A restart has a
+// new channel.
 func (c *Cluster) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,8 +134,8 @@ func (c *Cluster) Done() <-chan struct{} {
 	return c.server.ended
 }
 
-// Stop ends the server in order, waiting for nobody's open transaction, and gives the directory up. A temporary
-// directory is removed. A second call does nothing.
+// Stop ends the server in order, waiting for nobody's open transaction, and gives the directory up.
+// A temporary directory is removed. A second call does nothing.
 func (c *Cluster) Stop(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,8 +146,8 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return errors.Join(c.stop(ctx, syscall.SIGINT), c.layout.close())
 }
 
-// Crash ends the server at once, as a power cut of the process would: clients are cut off and the next start recovers
-// from the write-ahead log. The directory stays, for [Cluster.Restart].
+// Crash ends the server at once, as a power cut of the process would: clients are cut off and the
+// next start recovers from the write-ahead log. The directory stays, for [Cluster.Restart].
 func (c *Cluster) Crash(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,8 +167,8 @@ func (c *Cluster) Restart(ctx context.Context) error {
 	return c.start(ctx)
 }
 
-// start launches the server. A free port can be taken between the look and the use by anybody on the machine, so
-// a start on a chosen port is tried again on another.
+// start launches the server. A free port can be taken between the look and the use by anybody on
+// the machine, so a start on a chosen port is tried again on another.
 func (c *Cluster) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.ReadyTimeout)
 	defer cancel()
@@ -183,7 +186,8 @@ func (c *Cluster) start(ctx context.Context) error {
 			c.port = port
 		}
 		if last = c.startOnce(ctx); last == nil {
-			c.opts.Log.InfoContext(ctx, "local PostgreSQL started", "version", c.bin.Version, "port", c.port, "dir", c.layout.root)
+			c.opts.Log.InfoContext(ctx, "local PostgreSQL started",
+				"version", c.bin.Version, "port", c.port, "dir", c.layout.root)
 			return nil
 		}
 		if fixed || !strings.Contains(last.Error(), "could not bind") {
@@ -201,7 +205,7 @@ func (c *Cluster) startOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := launch(c.acct, c.bin, c.layout, c.port)
+	run, err := launch(ctx, c.acct, c.bin, c.layout, c.port)
 	if err != nil {
 		return err
 	}
@@ -213,8 +217,8 @@ func (c *Cluster) startOnce(ctx context.Context) error {
 	}
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer cancel()
-	return errors.Join(fmt.Errorf("start PostgreSQL %s on port %d: %w%s", c.bin.Version, c.port, err, logTail(c.layout.log, logged)),
-		c.stop(stopCtx, syscall.SIGQUIT))
+	err = fmt.Errorf("start PostgreSQL %s on port %d: %w%s", c.bin.Version, c.port, err, logTail(c.layout.log, logged))
+	return errors.Join(err, c.stop(stopCtx, syscall.SIGQUIT))
 }
 
 func (c *Cluster) awaitReady(ctx context.Context, run *server) error {
@@ -258,7 +262,7 @@ func (c *Cluster) stop(ctx context.Context, sig syscall.Signal) error {
 		pid := readPid(c.layout.data)
 		if pid == 0 {
 			// Too early for a pid file, or already gone: the supervisor knows its child.
-			c.server.lifeline.Close()
+			_ = c.server.lifeline.Close() // closed already is closed
 		} else {
 			_ = syscall.Kill(pid, force.sig) // gone already is what we want
 			_ = syscall.Kill(pid, syscall.SIGCONT)

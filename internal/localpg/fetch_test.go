@@ -133,7 +133,8 @@ func TestEachSupportedVersionIsPinnedForThisMachine(t *testing.T) {
 	}
 }
 
-// binariesTXZ is a tar archive, compressed with xz, of bin/initdb and bin/postgres that print "(PostgreSQL) 16.9".
+// binariesTXZ is a tar archive, compressed with xz, of bin/initdb and bin/postgres that print
+// "(PostgreSQL) 16.9".
 const binariesTXZ = "testdata/binaries.txz"
 
 func TestTheLibraryDownloadsFromARepositoryOnce(t *testing.T) {

@@ -25,9 +25,15 @@ type layout struct {
 	guard     *os.File // locked as long as this program uses the directory
 }
 
-// openLayout makes or claims the directory. The lock, unlike a pid file, is gone with the program, however it ends.
+// openLayout makes or claims the directory. The lock, unlike a pid file, is gone with the program,
+// however it ends.
 func openLayout(ctx context.Context, acct account, dir string) (_ layout, err error) {
 	l := layout{root: dir, temporary: dir == ""}
+	defer func() {
+		if err != nil && l.temporary && l.root != "" {
+			err = errors.Join(err, os.RemoveAll(l.root))
+		}
+	}()
 	if l.temporary {
 		if l.root, err = os.MkdirTemp("", "leasehold-pg-"); err != nil {
 			return l, fmt.Errorf("make temporary directory: %w", err)
@@ -51,7 +57,7 @@ func openLayout(ctx context.Context, acct account, dir string) (_ layout, err er
 		return l, fmt.Errorf("open lock: %w", err)
 	}
 	if err := syscall.Flock(int(l.guard.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		l.guard.Close()
+		_ = l.guard.Close()
 		return l, fmt.Errorf("%w: %s", ErrInUse, l.root)
 	}
 	return l, nil
@@ -79,8 +85,8 @@ func dataMajor(dir string) int {
 	return major
 }
 
-// initialise makes the data directory unless it exists. It works in a neighbour that is renamed at the end:
-// a program killed during initdb leaves no half-made cluster for the next start.
+// initialise makes the data directory unless it exists. It works in a neighbour that is renamed at
+// the end: a program killed during initdb leaves no half-made cluster for the next start.
 func (l layout) initialise(ctx context.Context, acct account, bin Binaries, password string) (string, error) {
 	if dataMajor(l.root) != 0 {
 		kept, err := os.ReadFile(l.password)

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/internal/localpg"
 )
 
-// envParent makes the test binary a program that starts a cluster in the named directory ("-" for a temporary one), says
-// where, and waits to be killed.
+// envParent makes the test binary a program that starts a cluster in the named directory ("-" for a
+// temporary one), says where, and waits to be killed.
 const envParent = "LOCALPG_TEST_PARENT"
 
 func TestMain(m *testing.M) {

@@ -15,23 +15,28 @@ import (
 // Superuser is the name of the only role that a new cluster has.
 const Superuser = "postgres"
 
-// Options says how to start a cluster. The zero value is a throw-away cluster of whatever [Find] finds.
+// Options says how to start a cluster. The zero value is a throw-away cluster of whatever [Find]
+// finds.
 type Options struct {
 	// Binaries to run. Zero: found with [Find], of the version that a kept directory needs.
 	Binaries Binaries
 	// Find narrows the search when Binaries is zero.
 	Find FindOptions
-	// Dir keeps data, log and password across starts. Empty: a temporary directory, removed at the end.
+	// Dir keeps data, log and password across starts. Empty: a temporary directory, removed at the
+	// end.
 	Dir string
 	// Port on 127.0.0.1. Zero: a free one.
 	Port int
 	// Password of the superuser. Empty: generated, or the kept one of Dir.
 	Password string
-	// Settings are server parameters, applied at each start below anything a later ALTER SYSTEM says.
+	// Settings are server parameters, applied at each start below anything a later ALTER SYSTEM
+	// says.
 	Settings map[string]string
-	// ReadyTimeout bounds the start. Zero: one minute, which covers crash recovery on a slow laptop.
+	// ReadyTimeout bounds the start. Zero: one minute, which covers crash recovery on a slow
+	// laptop.
 	ReadyTimeout time.Duration
-	// Log receives what the cluster does. Nil: nothing. The server's own log is a file, see [Cluster.LogFile].
+	// Log receives what the cluster does. Nil: nothing. The server's own log is a file, see
+	// [Cluster.LogFile].
 	Log *slog.Logger
 }
 

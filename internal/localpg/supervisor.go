@@ -10,15 +10,16 @@ import (
 	"strings"
 )
 
-// superviseScript runs the server and stops it when standard input closes, which happens when the program ends
-// for whatever reason: the kernel closes the program's end of the pipe even after SIGKILL. PR_SET_PDEATHSIG would
-// be shorter, but it follows the thread that forked, not the process, is dropped at a change of user, and is
-// Linux only.
+// superviseScript runs the server and stops it when standard input closes, which happens when the
+// program ends for whatever reason: the kernel closes the program's end of the pipe even after
+// SIGKILL. PR_SET_PDEATHSIG would be shorter, but it follows the thread that forked, not the
+// process, is dropped at a change of user, and is Linux only.
 //
-// The reader is a subshell, so that the script itself can wait for the server and exit with it. Descriptor 3 is
-// needed because a shell gives its background commands /dev/null as standard input. SIGCONT is for a server that
-// a test froze. The last lines tell the two ends apart by the reader's status: 0 when the pipe closed, 143 when the
-// server ended first; only then is nobody left who could remove a temporary directory.
+// The reader is a subshell, so that the script itself can wait for the server and exit with it.
+// Descriptor 3 is needed because a shell gives its background commands /dev/null as standard input.
+// SIGCONT is for a server that a test froze. The last lines tell the two ends apart by the reader's
+// status: 0 when the pipe closed, 143 when the server ended first; only then is nobody left who
+// could remove a temporary directory.
 const superviseScript = `
 signal=$1 litter=$2
 shift 2
@@ -42,8 +43,9 @@ type server struct {
 	err      error         // how it ended; read only after ended
 }
 
-// launch starts the server. Its output goes to the log file, since a pipe would block it when nobody reads.
-func launch(acct account, bin Binaries, l layout, port int) (*server, error) {
+// launch starts the server. Its output goes to the log file, since a pipe would block it when
+// nobody reads.
+func launch(ctx context.Context, acct account, bin Binaries, l layout, port int) (*server, error) {
 	log, err := os.OpenFile(l.log, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open server log: %w", err)
@@ -60,16 +62,16 @@ func launch(acct account, bin Binaries, l layout, port int) (*server, error) {
 	if l.temporary {
 		signal, litter = "QUIT", l.root
 	}
-	// The command must outlive every context: only Stop, Crash or the program's end may stop it.
-	cmd := acct.command(context.Background(), "/bin/sh", "-c", superviseScript, "sh", signal, litter,
+	// The server must outlive the call: only Stop, Crash or the program's end may stop it.
+	cmd := acct.command(context.WithoutCancel(ctx), "/bin/sh", "-c", superviseScript, "sh", signal, litter,
 		filepath.Join(bin.Dir, "postgres"), "-D", l.data,
 		"-c", "port="+strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
-	// A session of its own: a Ctrl-C in the terminal goes to the whole process group, and would end the server
-	// before the program has stopped using it.
+	// A session of its own: a Ctrl-C in the terminal goes to the whole process group, and would end
+	// the server before the program has stopped using it.
 	cmd.SysProcAttr.Setsid = true
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = hear, log, log
 	if err := cmd.Start(); err != nil {
-		lifeline.Close()
+		_ = lifeline.Close() // nobody listens
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	s := &server{lifeline: lifeline, ended: make(chan struct{})}
@@ -79,11 +81,12 @@ func launch(acct account, bin Binaries, l layout, port int) (*server, error) {
 
 func (s *server) wait(cmd *exec.Cmd) {
 	s.err = cmd.Wait()
-	s.lifeline.Close()
+	_ = s.lifeline.Close() // closed already is closed
 	close(s.ended)
 }
 
-// readPid returns the process id of the postmaster that owns a data directory, or 0 when none claims it.
+// readPid returns the process id of the postmaster that owns a data directory, or 0 when none
+// claims it.
 func readPid(data string) int {
 	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {

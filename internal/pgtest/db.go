@@ -33,8 +33,8 @@ func New(t testing.TB) *DB {
 	return s.clone(t)
 }
 
-// NewPrivate makes a migrated database on a server of the test's own, which the test may configure, crash and restart.
-// It costs about two seconds.
+// NewPrivate makes a migrated database on a server of the test's own, which the test may configure,
+// crash and restart. It costs about two seconds.
 func NewPrivate(t testing.TB, settings map[string]string) *DB {
 	t.Helper()
 	cluster, err := StartServer(t.Context(), settings)
@@ -93,8 +93,8 @@ func (s site) asAdmin(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// DSN connects to the database with the login role of a group role, see [Roles]. Empty or "superuser" is for looking at
-// the database from outside; code under test never connects that way.
+// DSN connects to the database with the login role of a group role, see [Roles]. Empty or
+// "superuser" is for looking at the database from outside; code under test never connects that way.
 func (db *DB) DSN(role string) string {
 	if role != "" && role != "superuser" && !slices.Contains(Roles(), role) {
 		panic("pgtest: no role " + role)
@@ -125,6 +125,6 @@ func (db *DB) Conn(t testing.TB, role string) *pgx.Conn {
 	if err != nil {
 		t.Fatalf("connect as %s: %v", role, err)
 	}
-	t.Cleanup(func() { conn.Close(context.Background()) })
+	t.Cleanup(func() { _ = conn.Close(context.Background()) }) // a test may have ended its backend
 	return conn
 }

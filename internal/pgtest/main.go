@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold/leasehold/internal/localpg"
 )
 
-// binary is what the tests of one binary share. It is a package variable because TestMain and the tests have
-// no other way to meet; nothing outside a test binary imports this package.
+// binary is what the tests of one binary share. It is a package variable because TestMain and the
+// tests have no other way to meet; nothing outside a test binary imports this package.
 var binary shared
 
 type shared struct {
@@ -25,7 +25,8 @@ type shared struct {
 	err     error
 }
 
-// open prepares the server once. A failure is remembered: trying again in each test would only repeat the wait.
+// open prepares the server once. A failure is remembered: trying again in each test would only
+// repeat the wait.
 func (s *shared) open() (site, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +57,8 @@ func (s *shared) close() error {
 	return s.cluster.Stop(context.Background())
 }
 
-// Main is a whole TestMain: it runs the tests, stops the server if one was started, and fails on leaked goroutines.
+// Main is a whole TestMain: it runs the tests, stops the server if one was started, and fails on
+// leaked goroutines.
 func Main(m *testing.M) {
 	code := m.Run()
 	if err := binary.close(); err != nil {

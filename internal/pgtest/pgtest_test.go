@@ -65,7 +65,8 @@ func TestADatabaseIsDroppedAfterItsTestEvenWhileInUse(t *testing.T) {
 func TestACloneHasThePrivilegesOfItsTemplate(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	// Privileges on a database are not copied with it, so a new one in roles.sql has to be repeated by the clone.
+	// Privileges on a database are not copied with it, so a new one in roles.sql has to be repeated
+	// by the clone.
 	differ := query[int](t, db.Conn(t, ""), `SELECT count(DISTINCT coalesce(datacl, acldefault('d', datdba))::text) FROM pg_database
 		WHERE datname = current_database() OR datname LIKE 'leasehold_template_%'`)
 	if differ != 1 {

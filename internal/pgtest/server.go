@@ -19,10 +19,12 @@ const (
 	EnvSettings   = "LEASEHOLD_TEST_PG_SETTINGS"
 )
 
-// ServerOptions describes a throw-away server as the environment wants it, with settings laid over the usual ones.
+// ServerOptions describes a throw-away server as the environment wants it, with settings laid over
+// the usual ones.
 func ServerOptions(settings map[string]string) (localpg.Options, error) {
 	all := map[string]string{
-		// Nobody reads the data after a power cut; a test of durability lays its own settings over these.
+		// Nobody reads the data after a power cut; a test of durability lays its own settings over
+		// these.
 		"fsync":            "off",
 		"full_page_writes": "off",
 		// Parallel tests of several binaries share the server.

@@ -14,9 +14,9 @@ import (
 )
 
 // Roles are the group roles that [DB.DSN] knows, without the prefix that the database has.
-func Roles() []string {
-	return []string{"worker", "dispatcher", "reconciler", "operator", "callback", "auditor"}
-}
+func Roles() []string { return migrations.Logins() }
+
+const loginPrefix = "test_"
 
 // site is a server that has the login roles and a template.
 type site struct {
@@ -29,17 +29,18 @@ func (s site) dsn(database, role string) string {
 	at.Path = "/" + database
 	if role != "" && role != "superuser" {
 		password, _ := s.admin.User.Password()
-		at.User = url.UserPassword("test_"+role, password)
+		at.User = url.UserPassword(loginPrefix+role, password)
 	}
 	return at.String()
 }
 
-// prepareLock is an advisory lock in the database "postgres": test binaries of one run share the template, and the
-// first one makes it while the others wait.
+// prepareLock is an advisory lock in the database "postgres": test binaries of one run share the
+// template, and the first one makes it while the others wait.
 const prepareLock = 0x7067746573740001
 
-// prepareSite makes the template and the login roles unless they exist. The template is named after the content of the
-// migrations, so that a server may serve several versions of the schema, and is renamed into place when it is complete.
+// prepareSite makes the template and the login roles unless they exist. The template is named after
+// the content of the migrations, so that a server may serve several versions of the schema, and is
+// renamed into place when it is complete.
 func prepareSite(ctx context.Context, dsn string) (site, error) {
 	admin, err := url.Parse(dsn)
 	if err != nil || admin.User == nil {
@@ -59,7 +60,8 @@ func prepareSite(ctx context.Context, dsn string) (site, error) {
 		return site{}, fmt.Errorf("wait for another test binary's template: %w", err)
 	}
 	var exists bool
-	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", s.template).Scan(&exists); err != nil {
+	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", s.template).Scan(&exists)
+	if err != nil {
 		return site{}, fmt.Errorf("look for the template: %w", err)
 	}
 	if exists {
@@ -81,7 +83,8 @@ func (s site) makeTemplate(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := migrations.Up(ctx, s.dsn(draft, ""), migrations.Options{}); err != nil {
 		return fmt.Errorf("migrate template: %w", err)
 	}
-	if err := s.makeLogins(ctx, conn); err != nil {
+	password, _ := s.admin.User.Password()
+	if err := migrations.CreateLogins(ctx, s.dsn(draft, ""), loginPrefix, password); err != nil {
 		return err
 	}
 	// Without connections nothing can hold a clone up.
@@ -92,29 +95,6 @@ func (s site) makeTemplate(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "ALTER DATABASE "+quote(draft)+" RENAME TO "+quote(s.template))
 		return err
 	})
-}
-
-// makeLogins creates one login role for each group role. They have the superuser's password.
-func (s site) makeLogins(ctx context.Context, conn *pgx.Conn) error {
-	password, _ := s.admin.User.Password()
-	for _, role := range Roles() {
-		var exists bool
-		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", "test_"+role).Scan(&exists); err != nil {
-			return fmt.Errorf("look for login role: %w", err)
-		}
-		if exists {
-			continue
-		}
-		literal, err := conn.PgConn().EscapeString(password)
-		if err != nil {
-			return fmt.Errorf("quote password: %w", err)
-		}
-		sql := "CREATE ROLE " + quote("test_"+role) + " LOGIN PASSWORD '" + literal + "' IN ROLE " + quote("leasehold_"+role)
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("make login role for %s: %w", role, err)
-		}
-	}
-	return nil
 }
 
 // retryInUse repeats what fails while a connection that was just closed still has a backend.

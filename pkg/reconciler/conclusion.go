@@ -29,15 +29,16 @@ const (
 type conclusion struct {
 	store.Resolution
 
-	tool string
-	age  time.Duration // of the doubt
+	tool   string
+	age    time.Duration // of the doubt
+	rounds int
 }
 
 // open is a conclusion that leaves the doubt as it is.
 func (q inquiry) open() conclusion {
 	return conclusion{
 		tool: q.doubt.Tool,
-		age:  q.doubt.UnknownSince + q.taken.Elapsed(),
+		age:  q.doubt.UnknownSince + q.told.Elapsed(), rounds: q.doubt.Rounds,
 		Resolution: store.Resolution{
 			Claim:  q.doubt.Claim,
 			Call:   protocol.NewCallID(),
@@ -140,14 +141,15 @@ func (q inquiry) notGranted(err error, left time.Duration) conclusion {
 	return c
 }
 
-// withoutFact keeps the doubt where a conclusion of it could not be written,
-// and calls a person: to draw it again would only be refused again.
-func (c conclusion) withoutFact(attention string, err error) conclusion {
+// withoutFact keeps the doubt where the ledger did not take what was concluded
+// about it. With attention a person is called, and the doubt rests; without, it
+// is taken up again after left.
+func (c conclusion) withoutFact(reason string, err error, attention string, left time.Duration) conclusion {
 	c.Call = protocol.NewCallID()
 	c.Status = protocol.OperationUnknown
 	c.RemoteID, c.Result, c.ResolvedBy = "", nil, ""
-	c.Evidence = object("reason", fmt.Sprintf("%s: %v", attention, err))
-	c.Attention, c.NextAttempt = attention, 0
+	c.Evidence = object("reason", fmt.Sprintf("%s: %v", reason, err))
+	c.Attention, c.NextAttempt = attention, left
 	return c
 }
 

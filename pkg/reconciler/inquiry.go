@@ -14,14 +14,17 @@ import (
 // inquiry is one round about one doubt.
 type inquiry struct {
 	doubt store.Doubt
-	taken protocol.Instant // from before it was taken up
-	tool  tools.Tool
+	// The database took the doubt up, and measured its delays, at some moment
+	// between these two. What must not be used too late counts from asked; what
+	// must not be done too early counts from told.
+	asked, told protocol.Instant
+	tool        tools.Tool
 	// promise is the tool's capabilities as of the intent. If they cannot be
 	// read it promises nothing, and a person decides.
 	promise tools.Capabilities
 }
 
-func (r *Reconciler) newInquiry(d store.Doubt, taken protocol.Instant) inquiry {
+func (r *Reconciler) newInquiry(d store.Doubt, asked, told protocol.Instant) inquiry {
 	tool, _ := r.tools.Get(d.Tool) // there: only tools of the registry are asked for
 	promise, err := tools.ParseCapabilities(d.Capabilities)
 	if err != nil {
@@ -29,20 +32,19 @@ func (r *Reconciler) newInquiry(d store.Doubt, taken protocol.Instant) inquiry {
 			"operation_id", d.Claim.OperationID, "run_id", d.RunID, "error", err)
 		promise = tools.Capabilities{}
 	}
-	return inquiry{doubt: d, taken: taken, tool: tool, promise: promise}
+	return inquiry{doubt: d, asked: asked, told: told, tool: tool, promise: promise}
 }
 
-// facts is what is known now. The database measured the delays when the doubt
-// was taken up; they have run on since.
+// facts is what is known now.
 func (q inquiry) facts() tools.Facts {
-	d, since := q.doubt, q.taken.Elapsed()
+	d := q.doubt
 	return tools.Facts{
 		Basis:         tools.Kind(d.LastBasis),
 		CoversAll:     q.onlyAttempt(),
 		RunLive:       d.RunLive,
-		ResendAfter:   d.ResendAfter - since,
-		RetentionLeft: d.RetentionLeft - since,
-		SettleLeft:    d.SettleLeft - since,
+		ResendAfter:   d.ResendAfter - q.told.Elapsed(),
+		RetentionLeft: d.RetentionLeft - q.asked.Elapsed(),
+		SettleLeft:    d.SettleLeft - q.told.Elapsed(),
 		Rounds:        d.Rounds - 1,
 	}
 }
@@ -84,11 +86,12 @@ func (r *Reconciler) inquire(ctx context.Context, q inquiry) (conclusion, bool) 
 	var asked sending.Verdict
 	step := tools.Converge(q.promise, facts)
 	if step.Do == tools.ActionQuery || step.Do == tools.ActionPoll {
-		asked = sending.Query(ctx, r.log, q.tool, request, r.deadline(q.taken))
+		asked = sending.Query(ctx, r.log, q.tool, request, r.deadline(q.asked))
 		r.hooks.Queried(q.doubt.Tool, string(asked.Kind), asked.Took)
-		basis := facts.Basis
-		facts = q.facts()
-		facts.Basis, facts.Asked, facts.RetryAfter = basis, asked.Kind, asked.RetryAfter
+		// The delays stay as they were when the query began: one that began
+		// inside the settle window proves nothing, however long it took.
+		facts.RetentionLeft = q.facts().RetentionLeft
+		facts.Asked, facts.RetryAfter = asked.Kind, asked.RetryAfter
 		step = tools.Converge(q.promise, facts)
 	}
 	r.logStep(ctx, q, facts, step)

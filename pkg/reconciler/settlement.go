@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/pkg/backoff"
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
+	"github.com/leasehold/leasehold/pkg/tools"
 )
 
 // One call writes at most this much; a single larger result goes by itself.
@@ -71,11 +72,18 @@ func (r *Reconciler) settled(ctx context.Context, c conclusion, err error) {
 		// takes it up next, will see it.
 		log.WarnContext(ctx, "conclusion came after the doubt was given up", "error", err)
 	case final && errors.Is(err, protocol.ErrNotAllowed):
+		// The database knows better when it may be drawn. It is drawn again
+		// later; if that does not help, there is a flaw for a person to find.
+		attention := ""
+		if c.rounds >= tools.RoundsBeforePerson {
+			attention = attentionRefused
+		}
 		log.ErrorContext(ctx, "conclusion was refused", "error", err)
-		r.writer.Add(c.withoutFact(attentionRefused, err))
+		left := backoff.Delay(r.cfg.RetryBase, r.cfg.RetryCap, c.rounds)
+		r.writer.Add(c.withoutFact(attentionRefused, err, attention, left))
 	case final:
 		log.ErrorContext(ctx, "conclusion could not be stored", "error", err)
-		r.writer.Add(c.withoutFact(attentionUnstorable, err))
+		r.writer.Add(c.withoutFact(attentionUnstorable, err, attentionUnstorable, 0))
 	default:
 		// It stays unknown without our word, and is due again by itself.
 		log.ErrorContext(ctx, "doubt could not be put back", "error", err)

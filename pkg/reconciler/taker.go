@@ -29,12 +29,12 @@ func (r *Reconciler) intake(flights *sending.Flights) sending.Intake {
 // with ctx: doubts whose taking is not heard of are held for nothing.
 func (r *Reconciler) take(ctx context.Context, offer map[string]int, flights *sending.Flights) (map[string]int, error) {
 	owner := protocol.NewOwner()
-	// From before the call: the database counts from a later instant.
-	taken := protocol.Now()
+	asked := protocol.Now()
 	call, stop := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.StoreTimeout)
 	doubts, err := r.store.TakeDoubts(call, owner, offer, r.cfg.ClaimTTL)
 	stop()
-	r.hooks.Taken(len(doubts), taken.Elapsed(), err)
+	told := protocol.Now()
+	r.hooks.Taken(len(doubts), asked.Elapsed(), err)
 	if err != nil {
 		return nil, fmt.Errorf("take up doubts for owner %s: %w", owner, err)
 	}
@@ -44,7 +44,7 @@ func (r *Reconciler) take(ctx context.Context, offer map[string]int, flights *se
 		r.slots.Take(d.Tool)
 		flights.Go(func(ctx context.Context) {
 			defer r.slots.Give(d.Tool)
-			if c, ok := r.inquire(ctx, r.newInquiry(d, taken)); ok {
+			if c, ok := r.inquire(ctx, r.newInquiry(d, asked, told)); ok {
 				r.writer.Add(c)
 			}
 		})
@@ -58,7 +58,8 @@ func (r *Reconciler) full() bool {
 	return results >= r.cfg.BacklogResults || bytes >= r.cfg.BacklogBytes
 }
 
-// deadline is the end of a right that was asked for at an instant.
+// deadline is the end of a right that was asked for at an instant: the database
+// counts its own from a later one.
 func (r *Reconciler) deadline(asked protocol.Instant) sending.Deadline {
 	return sending.NewDeadline(asked.Elapsed, r.cfg.ClaimTTL, r.cfg.Margin)
 }

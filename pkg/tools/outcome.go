@@ -37,7 +37,8 @@ type Outcome struct {
 	Kind Kind
 	// RemoteID is the remote's own name for the effect, where it gave one.
 	RemoteID string
-	// Result is the remote's answer as JSON, or nil.
+	// Result is the remote's answer as JSON, or nil. Any JSON: whoever stores it
+	// sees to what a jsonb column cannot hold, once.
 	Result json.RawMessage
 	// RetryAfter is the remote's wish for how long to leave it alone; 0 if none.
 	RetryAfter time.Duration

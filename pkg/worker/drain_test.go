@@ -55,6 +55,7 @@ func TestADrainLetsTheRunningStepFinishAndSavesIt(t *testing.T) {
 	run := b.create(t, store.NewTask{Workflow: "held"})
 	<-h.began
 	w.stop()
+	eventually(t, "the drain to begin", func() bool { return b.log.count("worker drains") == 1 }, func() any { return b.log.all() })
 	close(h.release)
 	w.wait(t)
 	if r := b.run(t, run); b.kinds(t, run) != "start step" || r.Owned || !r.Queued {

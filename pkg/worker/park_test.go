@@ -31,8 +31,8 @@ func TestARunThatWaitsLongIsParkedWithoutASlotAndWakesWhenAllItsOperationsHaveEn
 	cfg.ParkAfter = 100 * time.Millisecond
 	b.start(t, cfg, b.open(t, "worker", 4), calls(3), workflow.New("quick", func(context.Context, *workflow.Run) (any, error) { return 1, nil }))
 	run := b.create(t, store.NewTask{Workflow: "calls"})
-	parked := b.await(t, run, "the run to be parked", func(r row) bool { return strings.HasSuffix(b.kinds(t, run), "park") })
-	if parked.Owned || parked.Queued || parked.Attempts != 0 {
+	b.await(t, run, "the run to be parked", func(row) bool { return strings.HasSuffix(b.kinds(t, run), "park") })
+	if parked := b.run(t, run); parked.Owned || parked.Queued || parked.Attempts != 0 {
 		t.Errorf("parked run is %+v, want no owner, no queue row and no attempt charged", parked)
 	}
 	// The one slot is free for others meanwhile.

@@ -195,9 +195,12 @@ func TestAWriteWhoseAnswerWasLostIsRecognisedAndMadeOnce(t *testing.T) {
 					return r.Call(ctx, "b", "echo", 2)
 				}))
 				run := b.create(t, store.NewTask{Workflow: "three"})
-				b.awaitStatus(t, run, protocol.RunSucceeded)
+				r := b.awaitStatus(t, run, protocol.RunSucceeded)
 				if kinds := b.kinds(t, run); kinds != "start step plan complete" || !once.Load() {
 					t.Errorf("journal is %q", kinds)
+				}
+				if r.Epoch != 1 {
+					t.Errorf("the run ended under epoch %d, want the first owner to go on", r.Epoch)
 				}
 			})
 		}
@@ -279,8 +282,8 @@ func TestManySessionsRenewTheirLeasesInFewCalls(t *testing.T) {
 		<-h.began
 	}
 	from := st.renewals.Load()
-	eventually(t, "two hundred renewals", func() bool { return st.renewed.Load() >= 200 }, func() any { return st.renewed.Load() })
-	if calls := st.renewals.Load() - from; calls > 40 {
+	eventually(t, "a hundred renewals", func() bool { return st.renewed.Load() >= 100 }, func() any { return st.renewed.Load() })
+	if calls := st.renewals.Load() - from; calls > 20 {
 		t.Errorf("%d leases renewed in %d calls, want at least five a call", st.renewed.Load(), calls)
 	}
 	for _, run := range runs {
@@ -323,7 +326,7 @@ func TestLeasesLiveOnWhileTheWritePoolIsBlocked(t *testing.T) {
 	b := setup(t)
 	h := newHeld()
 	cfg := fast()
-	cfg.LeaseTTL, cfg.HeartbeatInterval, cfg.HeartbeatTimeout = 3*time.Second, time.Second, 900*time.Millisecond
+	cfg.LeaseTTL, cfg.HeartbeatInterval, cfg.HeartbeatTimeout = 5*time.Second, 1200*time.Millisecond, 1200*time.Millisecond
 	b.start(t, cfg, b.open(t, "worker", 4), h)
 	var runs []protocol.RunID
 	for range 10 {
@@ -346,13 +349,13 @@ func TestLeasesLiveOnWhileTheWritePoolIsBlocked(t *testing.T) {
 	}
 	close(h.release) // ten writes, six of which cannot go through
 	start := time.Now()
-	eventually(t, "two lease lifetimes", func() bool {
+	eventually(t, "more than a lease lifetime", func() bool {
 		for _, run := range runs {
 			if r := b.run(t, run); r.Status == "running" && (!r.Owned || r.Epoch != 1) {
 				t.Fatalf("run %s is %+v after %s", run, r, time.Since(start))
 			}
 		}
-		return time.Since(start) > 2*cfg.LeaseTTL
+		return time.Since(start) > cfg.LeaseTTL*3/2
 	}, func() any { return nil })
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 )
 
 // limit bounds every wait of these tests.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // bundle is a database with the stores of its roles.
 type bundle struct {
@@ -56,11 +56,11 @@ func fast() worker.Config {
 	c.Name = "test"
 	c.Slots = 20
 	c.PollInterval = 100 * time.Millisecond
-	// Frequent beats, so that a loss is noticed soon, and a long lease, so that
-	// a busy machine does not lose one by itself.
-	c.LeaseTTL = 20 * time.Second
-	c.HeartbeatInterval = 400 * time.Millisecond
-	c.HeartbeatTimeout = 400 * time.Millisecond
+	// Frequent beats, so that a loss is noticed soon; a long lease and room for
+	// a connection to be made, so that a busy machine does not lose one.
+	c.LeaseTTL = 30 * time.Second
+	c.HeartbeatInterval = time.Second
+	c.HeartbeatTimeout = time.Second
 	c.TrustMargin = 300 * time.Millisecond
 	c.ParkAfter = 5 * time.Second
 	c.DrainTimeout = 5 * time.Second

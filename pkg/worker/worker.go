@@ -108,6 +108,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	w.take(ctx, life, draining)
 	drain(errDrained)
+	w.log.InfoContext(life, "worker drains", "runs", w.inUse())
 	w.drain()
 	end(errDrained)
 	services.Wait()

@@ -65,9 +65,6 @@ func (a asker) Query(ctx context.Context, req tools.Request) tools.Outcome {
 	if err != nil {
 		return tools.Outcome{Kind: tools.Unknown, Detail: "not asked: " + err.Error()}
 	}
-	if req.RemoteID == "" && a.query.uses(exprRemote) {
-		return tools.Outcome{Kind: tools.Unknown, Detail: "not asked: no answer has named the remote id that the query needs"}
-	}
 	hreq, err := a.query.build(v, a.known, a.askMarks(v))
 	if err != nil {
 		return a.redact(tools.Outcome{Kind: tools.Unknown, Detail: "not asked: " + err.Error()})

@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/pem"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -89,7 +89,7 @@ func TestAPostWhoseAnswerIsLostOnAWarmConnectionArrivesOnceAndIsUnknown(t *testi
 func TestARequestThatNeverLeftIsNotSent(t *testing.T) {
 	t.Parallel()
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	for name, url := range map[string]string{

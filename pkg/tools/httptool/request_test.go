@@ -31,6 +31,9 @@ func TestTheOperationsRequestReachesTheRemoteByteForByte(t *testing.T) {
 			if got.Body != body {
 				t.Errorf("sent\n %s\narrived\n %s", body, got.Body)
 			}
+			if got.Header.Get("Accept-Encoding") != "" {
+				t.Error("a compressed answer was asked for, whose size nobody limits")
+			}
 			if got.Method != http.MethodPost || got.Header.Get("Content-Type") != "application/json" {
 				t.Errorf("%s %s", got.Method, got.Header.Get("Content-Type"))
 			}
@@ -114,9 +117,9 @@ func TestPlaceholdersCannotLeaveTheirPlace(t *testing.T) {
 		{"in parameters", "url: $/v1?z=1\nparams: [{name: 'a&b', value: 'x ${request/id}'}]", "/v1?z=1&a%26b=x+a%2Fb%3Fc%23d+e", body},
 		{
 			"in JSON", `url: $/v1
-body: '{"n": ${request/amount}, "l": ${request/list}, "s": ${request/name}, "t": "ref \"${request/name}\" of ${request/amount}", "all": ${request}}'`,
+body: '{"n": ${request/amount}, "l": ${request/list}, "s": ${request/name}, "t": "ref \"${request/name}\" of ${request/amount} <${request/star}>", "all": ${request}}'`,
 			"/v1",
-			`{"n": 9007199254740993, "l": [1.10,{"k":null}], "s": "\"}, \"x\": {", "t": "ref \"\"}, \"x\": {\" of 9007199254740993", "all": ` + body + `}`,
+			`{"n": 9007199254740993, "l": [1.10,{"k":null}], "s": "\"}, \"x\": {", "t": "ref \"\"}, \"x\": {\" of 9007199254740993 <ü*&=+>", "all": ` + body + `}`,
 		},
 		{
 			"in a form", "url: $/v1\ncontent_type: application/x-www-form-urlencoded\nbody: amount=${request/amount}&name=${request/name}",

@@ -213,7 +213,8 @@ func (v values) token(expr string) (json.RawMessage, error) {
 	}
 	text, ok := v.texts[name]
 	if !ok {
-		return nil, errors.New("has no value here")
+		// The remote id, that is: checkExpr has seen to the others.
+		return nil, errors.New("no answer has named it yet")
 	}
 	return quote(text), nil
 }

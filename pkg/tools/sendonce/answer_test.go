@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -39,7 +40,7 @@ func TestWhatCannotBeConnectedToIsNotSent(t *testing.T) {
 	refused := ln.Addr().String()
 	_ = ln.Close()
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	secure.Config.ErrorLog = nil
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	mute := listen(t, func(_ *remote, c net.Conn) { _, _ = io.ReadAll(c) })
@@ -172,6 +173,25 @@ func TestInformationalAnswersAreNotTheAnswer(t *testing.T) {
 	mustSucceed(t, client(t, sendonce.Options{}).Do(within(t, limit), post(r.url("/"), "{}")))
 }
 
+// A reset is for requests in doubt. A remote that has answered would log it as
+// a fault of ours.
+func TestAFinishedExchangeEndsItsConnectionProperly(t *testing.T) {
+	t.Parallel()
+	ended := make(chan error, 1)
+	r := listen(t, func(r *remote, c net.Conn) {
+		answers(func(int, *http.Request) string {
+			_, _ = io.WriteString(c, okAnswer)
+			_, err := io.ReadAll(c)
+			ended <- err
+			return ""
+		})(r, c)
+	})
+	mustSucceed(t, client(t, sendonce.Options{}).Do(within(t, limit), post(r.url("/"), "{}")))
+	if err := <-ended; err != nil {
+		t.Errorf("the server was told %v", err)
+	}
+}
+
 func TestARefusalBeforeTheWholeRequestWasReadIsAnAnswer(t *testing.T) {
 	t.Parallel()
 	r := listen(t, func(_ *remote, c net.Conn) {
@@ -179,7 +199,7 @@ func TestARefusalBeforeTheWholeRequestWasReadIsAnAnswer(t *testing.T) {
 		_, _ = io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		_, _ = io.Copy(io.Discard, c)
 	})
-	body := strings.Repeat("x", 32<<20)
+	body := strings.Repeat("x", 8<<20)
 	x := client(t, sendonce.Options{Idle: time.Minute}).Do(within(t, limit), post(r.url("/"), body))
 	if x.Err != nil || x.Status != http.StatusRequestEntityTooLarge {
 		t.Errorf("status %d, error %v", x.Status, x.Err)

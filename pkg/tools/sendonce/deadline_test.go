@@ -178,7 +178,7 @@ func TestARequestCutOffByTheDeadlineIsNeverCompleted(t *testing.T) {
 		_, err := io.Copy(io.Discard, c)
 		finished <- err
 	})
-	body := bytes.Repeat([]byte("x"), 16<<20)
+	body := bytes.Repeat([]byte("x"), 8<<20)
 	c := client(t, sendonce.Options{})
 	x := c.Do(within(t, 200*time.Millisecond), sendonce.Request{Method: http.MethodPost, URL: r.url("/"), Body: body})
 	mustBeInDoubt(t, x)

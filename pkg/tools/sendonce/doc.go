@@ -3,8 +3,8 @@
 //
 // It promises:
 //   - One Do puts one request on one connection. Nothing below it sends again:
-//     no redirect is followed, and a connection that dies is not replaced once
-//     a byte has left. The standard client does both (it replays a request that
+//     no redirect is followed, and a connection that dies is not replaced. The
+//     standard client does both (it replays a request that
 //     carries an Idempotency-Key on a reused connection, and one that an HTTP/2
 //     peer refused), out of sight of whoever counts attempts. Here each request
 //     is bound to a single http.ClientConn, which has nothing to replay on.

@@ -47,7 +47,8 @@ type Exchange struct {
 	Protocol string
 	// Reused: the connection had served an earlier request.
 	Reused bool
-	// Written counts the bytes handed to the operating system, TLS included.
+	// Written counts the bytes that the operating system took, TLS included. A
+	// write that was cut short is not in it: Sent is what decides.
 	Written int64
 	// Began is when Do was called; the others are counted from it, and 0 if it
 	// did not come to that.
@@ -76,10 +77,7 @@ func (c *Client) Do(ctx context.Context, req Request) Exchange {
 	defer cancel()
 	may := func() error { return mayWrite(ctx, limited) }
 
-	for c.try(limited, req, may, &x) {
-		// An idle connection turned out to be dead before any byte was handed
-		// to it. The request has not been sent, so this is still its first time.
-	}
+	c.try(limited, req, may, &x)
 	x.Took = time.Since(x.Began)
 	return x
 }
@@ -98,17 +96,15 @@ func mayWrite(ctxs ...context.Context) error {
 	return nil
 }
 
-// try makes the exchange on one connection. It returns true only if the
-// connection was an idle one and nothing at all was sent on it.
-func (c *Client) try(ctx context.Context, req Request, may func() error, x *Exchange) (again bool) {
+func (c *Client) try(ctx context.Context, req Request, may func() error, x *Exchange) {
 	if err := may(); err != nil {
 		x.Err = err
-		return false
+		return
 	}
 	cn, err := c.connect(ctx, req.URL)
 	if err != nil {
 		x.Err = fmt.Errorf("connect: %w", err)
-		return false
+		return
 	}
 	x.Reused = cn.reused
 	wrote := make(chan bool, 1)
@@ -124,7 +120,7 @@ func (c *Client) try(ctx context.Context, req Request, may func() error, x *Exch
 	}
 	if err != nil {
 		x.fail(cn, err)
-		return cn.reused && !x.Sent && may() == nil
+		return
 	}
 	x.Sent = true
 	x.Headers = time.Since(x.Began)
@@ -133,19 +129,19 @@ func (c *Client) try(ctx context.Context, req Request, may func() error, x *Exch
 
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		x.fail(cn, errSwitch)
-		return false
+		return
 	}
 	x.Body, err = io.ReadAll(io.LimitReader(resp.Body, c.opts.MaxAnswer+1))
 	if err != nil {
 		_ = resp.Body.Close()
 		x.fail(cn, fmt.Errorf("read answer: %w", err))
-		return false
+		return
 	}
 	if x.Oversized = int64(len(x.Body)) > c.opts.MaxAnswer; x.Oversized {
 		x.Body = x.Body[:c.opts.MaxAnswer]
 	}
+	whole := isWhole(wrote) // before counting: the answer may have overtaken the count
 	_, _, x.Written = cn.gate.sent()
-	whole := isWhole(wrote)
 	keep := c.opts.Idle > 0 && !x.Oversized && !resp.Close && whole
 	_ = resp.Body.Close()
 	switch {
@@ -157,10 +153,9 @@ func (c *Client) try(ctx context.Context, req Request, may func() error, x *Exch
 	default:
 		// The answer came before all of the request had left; the rest of it
 		// has nothing to add.
-		cn.gate.seal()
+		_, _ = cn.gate.seal()
 		cn.abort()
 	}
-	return false
 }
 
 // isWhole reports whether all of the request has left. A quick answer can

@@ -4,7 +4,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -185,6 +187,36 @@ func TestWhatARemoteSaysUnaskedIsNotTheAnswerToTheNextRequest(t *testing.T) {
 	}
 	until(t, "the client sees the unasked answer", func() bool { return c.IdleAlive() == 0 })
 	mustSucceed(t, c.Do(within(t, limit), post(r.url("/"), "{}")))
+}
+
+// The worst case of it: the unasked answer arrives when the request has the
+// connection but has not been written yet.
+func TestAnAnswerThatCameBeforeTheRequestLeftIsNotItsAnswer(t *testing.T) {
+	t.Parallel()
+	idle := make(chan net.Conn, 2)
+	r := listen(t, func(r *remote, c net.Conn) {
+		idle <- c
+		answers(func(int, *http.Request) string { return okAnswer })(r, c)
+	})
+	c := client(t, sendonce.Options{Idle: time.Minute})
+	mustSucceed(t, c.Do(within(t, limit), post(r.url("/"), "{}")))
+
+	held := make(chan struct{})
+	var once sync.Once
+	ctx := httptrace.WithClientTrace(within(t, limit), &httptrace.ClientTrace{
+		WroteHeaderField: func(string, []string) {
+			once.Do(func() {
+				_, _ = io.WriteString(<-idle, okAnswer)
+				<-held
+			})
+		},
+	})
+	mustNotBeSent(t, c.Do(ctx, post(r.url("/"), "{}")))
+	close(held) // the request goes on, into a sealed connection
+	mustSucceed(t, c.Do(within(t, limit), post(r.url("/"), "{}")))
+	if r.seen() != 2 {
+		t.Errorf("the server saw %d requests, want 2", r.seen())
+	}
 }
 
 func TestIdleConnectionsAreGivenUpAfterTheirTime(t *testing.T) {

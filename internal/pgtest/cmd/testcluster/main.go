@@ -1,8 +1,10 @@
-// Command testcluster runs a command with a PostgreSQL server for its tests, and ends with the command's exit code:
+// Command testcluster runs a command with a PostgreSQL server for its tests, and ends with the
+// command's exit code:
 //
 //	go run ./internal/pgtest/cmd/testcluster [-version 16] -- go test ./...
 //
-// All test binaries of the command share the server, so it is started and migrated once and not once per package.
+// All test binaries of the command share the server, so it is started and migrated once and not
+// once per package.
 package main
 
 import (
@@ -46,7 +48,8 @@ func run(args []string, stdout, stderr io.Writer) (code int, err error) {
 	if *version != 0 {
 		opts.Find.Major = *version
 	}
-	// A Ctrl-C in the terminal reaches the command too. It ends first and reports; this program then stops the server.
+	// A Ctrl-C in the terminal reaches the command too. It ends first and reports; this program
+	// then stops the server.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -59,7 +62,7 @@ func run(args []string, stdout, stderr io.Writer) (code int, err error) {
 	defer func() { err = errors.Join(err, cluster.Stop(ctx)) }()
 	fmt.Fprintf(stderr, "testcluster: PostgreSQL %s from %s\n", cluster.Binaries().Version, cluster.Binaries().Dir)
 
-	cmd := exec.Command(flags.Arg(0), flags.Args()[1:]...)
+	cmd := exec.CommandContext(ctx, flags.Arg(0), flags.Args()[1:]...)
 	cmd.Env = append(os.Environ(),
 		pgtest.EnvClusterDSN+"="+cluster.DSN("postgres", localpg.Superuser),
 		// Tests that start servers of their own stay with the version.
@@ -68,7 +71,8 @@ func run(args []string, stdout, stderr io.Writer) (code int, err error) {
 	return runCommand(cmd, signals)
 }
 
-// runCommand waits for the command and passes SIGTERM on, which unlike a Ctrl-C reaches this process alone.
+// runCommand waits for the command and passes SIGTERM on, which unlike a Ctrl-C reaches this
+// process alone.
 func runCommand(cmd *exec.Cmd, signals <-chan os.Signal) (int, error) {
 	if err := cmd.Start(); err != nil {
 		return 127, fmt.Errorf("start command: %w", err)

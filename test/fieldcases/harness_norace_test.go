@@ -1,0 +1,5 @@
+//go:build !race
+
+package fieldcases_test
+
+const raceDetector = false
