@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION leasehold.take_doubts(
   operation_id text, revision bigint, run_id uuid, step_id text, effect_version integer, tool_name text,
   request_digest text, attempts integer, first_send_at timestamptz, remote_id text, rounds integer,
   unknown_ms bigint, resend_after_ms bigint, retention_left_ms bigint, settle_left_ms bigint,
-  run_live boolean, last_basis text, late_status text
+  run_live boolean, last_basis text, none_executed boolean, late_status text
 )
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
@@ -49,7 +49,7 @@ BEGIN
            milliseconds(sender_dead_at(o) - v_at),
            coalesce(milliseconds(resend_until(o) - v_at), 0),
            milliseconds(settled_at(o) - v_at),
-           r.status IN ('pending','running'), last_basis(o.operation_id),
+           r.status IN ('pending','running'), last_basis(o.operation_id), none_executed(o.operation_id),
            (SELECT j.to_status FROM operation_journal j
             WHERE j.operation_id = o.operation_id AND j.entry > 0 AND j.kind = 'evidence' AND j.trusted
               AND j.to_status IN ('succeeded','failed_final')
@@ -92,6 +92,21 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp AS $$
   SELECT j.basis FROM operation_journal j
   WHERE j.operation_id = p_operation AND j.trusted AND j.basis IS NOT NULL
   ORDER BY j.revision DESC, j.entry DESC LIMIT 1
+$$;
+
+-- none_executed: every attempt of this operation is proven to have had no effect,
+-- each by the one who made it: the answer bears the attempt's own owner and
+-- revision. A second attempt that was refused at the door says nothing about the
+-- first, and a throttled query nothing about any.
+CREATE OR REPLACE FUNCTION leasehold.none_executed(p_operation text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp AS $$
+  SELECT NOT EXISTS (
+    SELECT FROM operation_journal a
+    WHERE a.operation_id = p_operation AND a.entry = 0 AND a.kind IN ('claim','resend')
+      AND NOT EXISTS (
+        SELECT FROM operation_journal e
+        WHERE e.operation_id = p_operation AND e.claim_revision = a.revision AND e.owner = a.owner
+          AND e.kind IN ('result','query') AND e.trusted AND e.basis IN ('not_sent','not_executed')))
 $$;
 
 -- read_doubts gives the holder of taken-up doubts their bodies, and the late
@@ -161,7 +176,7 @@ BEGIN
       THEN 'an earlier sender may still be alive'
     WHEN EXISTS (SELECT FROM tool_state s WHERE s.tool_name = v_op.tool_name AND s.paused_until > v_at)
       THEN 'the tool is paused'
-    WHEN v_basis IN ('not_sent','not_executed') THEN NULL
+    WHEN none_executed(p_id) THEN NULL
     WHEN v_basis = 'key_conflict' THEN 'the key is in use for another intent'
     WHEN v_class NOT IN ('idempotency_key','deterministic_id')
          AND NOT coalesce((v_op.capabilities ->> 'read_only')::boolean, false)
@@ -234,10 +249,8 @@ BEGIN
             WHEN 'rejected' THEN true
             WHEN 'absent' THEN coalesce((o.capabilities ->> 'absence_is_proof')::boolean, false)
                                AND settled_at(o) <= v_at
-            WHEN 'not_sent' THEN last_basis(q.id) IN ('not_sent','not_executed')
-                                 AND r.status NOT IN ('pending','running')
-            WHEN 'not_executed' THEN last_basis(q.id) IN ('not_sent','not_executed')
-                                     AND r.status NOT IN ('pending','running')
+            WHEN 'not_sent' THEN none_executed(q.id) AND r.status NOT IN ('pending','running')
+            WHEN 'not_executed' THEN none_executed(q.id) AND r.status NOT IN ('pending','running')
             ELSE false END) THEN 'not_allowed'
         WHEN q.status = 'succeeded' AND q.basis <> 'succeeded' THEN 'not_allowed'
         WHEN q.resolved_by = 'late_response' AND q.status <> 'unknown' AND NOT EXISTS (

@@ -95,6 +95,70 @@ func TestAResendIsGrantedOnlyWhereTheToolCanRecogniseIt(t *testing.T) {
 	}
 }
 
+func TestARefusedSecondAttemptSaysNothingAboutTheFirst(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	h := b.running()
+	id := b.unknown(h, "pay", keyed, "unknown") // the first attempt: no answer
+	d := b.take("pay")
+	claim, err := b.reconciler.GrantResend(b.ctx, d.Claim, protocol.NewCallID(), 20*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putBack := func(c protocol.Claim, basis string) {
+		out, err := b.reconciler.ResolveOperations(b.ctx, []store.Resolution{{
+			Claim: c, Call: protocol.NewCallID(), Digest: d.Digest, Status: protocol.OperationUnknown, Basis: basis,
+		}})
+		if err != nil || out[0].Err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	putBack(claim, "not_executed") // the second: 429
+	if err := b.operator.CancelRun(b.ctx, h.lease.RunID, store.Actor{Name: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if d = b.take("pay"); d.NoneExecuted || d.LastBasis != "not_executed" {
+		t.Fatalf("doubt: %+v", d)
+	}
+	out, err := b.reconciler.ResolveOperations(b.ctx, []store.Resolution{{
+		Claim: d.Claim, Call: protocol.NewCallID(), Digest: d.Digest, Status: protocol.OperationFailedFinal,
+		ResolvedBy: "retry", Basis: "not_executed",
+	}})
+	if err != nil || !errors.Is(out[0].Err, protocol.ErrNotAllowed) || b.status(id) != "unknown" {
+		t.Fatalf("concluded from the second attempt: %+v, %v", out, err)
+	}
+
+	// Where both were refused at the door, nothing happened.
+	h = b.running()
+	id = b.unknown(h, "mail", `{"class":"none","max_request_ms":0}`, "not_executed")
+	d = b.take("mail")
+	if !d.NoneExecuted {
+		t.Fatalf("doubt: %+v", d)
+	}
+	if claim, err = b.reconciler.GrantResend(b.ctx, d.Claim, protocol.NewCallID(), 20*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	putBack(claim, "not_executed")
+	// A query of a later round that was throttled is no attempt's outcome.
+	if d = b.take("mail"); !d.NoneExecuted {
+		t.Fatalf("doubt: %+v", d)
+	}
+	putBack(d.Claim, "unknown")
+	if d = b.take("mail"); !d.NoneExecuted {
+		t.Fatalf("doubt: %+v", d)
+	}
+	if err := b.operator.CancelRun(b.ctx, h.lease.RunID, store.Actor{Name: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	out, err = b.reconciler.ResolveOperations(b.ctx, []store.Resolution{{
+		Claim: d.Claim, Call: protocol.NewCallID(), Digest: d.Digest, Status: protocol.OperationFailedFinal,
+		ResolvedBy: "retry", Basis: "not_executed",
+	}})
+	if err != nil || out[0].Err != nil || b.status(id) != "failed_final" {
+		t.Fatalf("both refused: %+v, %v", out, err)
+	}
+}
+
 func TestNotFoundConcludesOnlyWhereAbsenceIsProofAndNobodyCanBeSending(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

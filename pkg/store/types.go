@@ -296,6 +296,9 @@ type Doubt struct {
 	RunLive bool
 	// LastBasis is the newest trusted evidence's tools.Kind ("" if none).
 	LastBasis string
+	// NoneExecuted: every attempt is proven to have had no effect, by whoever
+	// made it.
+	NoneExecuted bool
 	// Late is trusted evidence of a definite answer that came too late.
 	Late *LateAnswer
 	// Rounds counts how often a reconciler has taken this doubt up.
