@@ -18,8 +18,10 @@ BEGIN
     END IF;
   END LOOP;
 
-  -- The migrator becomes the owner with SET ROLE.
-  IF NOT pg_has_role(current_user, 'leasehold_owner', 'MEMBER') THEN
+  -- The migrator becomes the owner with SET ROLE. From PostgreSQL 16 on, whoever
+  -- creates a role gets ADMIN on it, and not SET.
+  IF NOT pg_has_role(current_user, 'leasehold_owner',
+       CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END) THEN
     EXECUTE format('GRANT leasehold_owner TO %I', current_user);
   END IF;
 

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -65,7 +67,7 @@ func (e *env) dev(ctx context.Context, o devOptions) (err error) {
 	e.say("starting PostgreSQL …")
 	opts := localpg.Options{Port: o.pgPort, Find: localpg.FindOptions{Dir: o.pgBin, NoFetch: o.noFetch}}
 	if !o.ephemeral {
-		opts.Dir = filepath.Join(dir, "postgres")
+		opts.Dir = e.dataFolder(dir)
 	}
 	cluster, err := localpg.Start(ctx, opts)
 	if err != nil {
@@ -93,6 +95,27 @@ func (e *env) dev(ctx context.Context, o devOptions) (err error) {
 	err = superviseDev(ctx, children, cluster.Done())
 	e.say("stopped")
 	return err
+}
+
+// dataFolder is where PostgreSQL keeps its data: in dir, unless root started us
+// in a folder that the server's unprivileged user cannot enter (such as /root).
+func (e *env) dataFolder(dir string) string {
+	if os.Geteuid() != 0 {
+		return filepath.Join(dir, "postgres")
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil || info.Mode().Perm()&0o001 == 0 {
+			break
+		}
+		if at == filepath.Dir(at) {
+			return filepath.Join(dir, "postgres")
+		}
+	}
+	sum := sha256.Sum256([]byte(dir))
+	other := filepath.Join("/var/lib/leasehold", hex.EncodeToString(sum[:6]))
+	e.say("%s cannot be entered by PostgreSQL's user: its data is in %s", dir, other)
+	return other
 }
 
 const devDatabase = "leasehold"
