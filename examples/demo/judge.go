@@ -41,6 +41,7 @@ func judge(v *view, in incident) verdict {
 	out.countRuns(v)
 	out.compare(v)
 	out.countRefusals(v, in)
+	out.checkWrites(v)
 	out.checkCancel(v, in)
 	for _, l := range v.leases {
 		if l.Takeover {
@@ -125,11 +126,43 @@ func (out *verdict) countRefusals(v *view, in incident) {
 			continue
 		}
 		out.Stale++
-		if slices.ContainsFunc(in.frozen, r.of) {
+		// Only lost: that the run was over by then would not show that the
+		// epoch was looked at.
+		if r.Reason == "lease_lost" && slices.ContainsFunc(in.frozen, r.of) {
 			mine++
 		}
 	}
 	out.need(mine > 0, "no call of a frozen worker was refused under its owner and epoch")
+}
+
+// checkWrites walks the journals: every accepted write bears a term that was
+// given out, and none bears an older term than a write before it.
+func (out *verdict) checkWrites(v *view) {
+	newest := map[string]write{}
+	for _, w := range v.writes { // by run and revision
+		before := newest[w.Run]
+		out.need(w.Revision == before.Revision+1, "run %s has no revision %d", w.Run, before.Revision+1)
+		if w.Owner == "" {
+			w.Epoch = before.Epoch // the operator's cancel is of no term
+		} else {
+			out.need(slices.ContainsFunc(v.leases, func(l lease) bool {
+				return l.Run == w.Run && l.Owner == w.Owner && l.Epoch == w.Epoch
+			}), "revision %d of run %s bears a term that nobody was given: epoch %d", w.Revision, w.Run, w.Epoch)
+		}
+		out.need(w.Epoch >= before.Epoch, "revision %d of run %s was written by a former owner: epoch %d after epoch %d",
+			w.Revision, w.Run, w.Epoch, before.Epoch)
+		out.need(w.Owner == "" || !out.outdated(v, w), "revision %d of run %s was written at epoch %d when a newer one was out",
+			w.Revision, w.Run, w.Epoch)
+		newest[w.Run] = w
+	}
+}
+
+// outdated reports whether a newer term had begun before the write. Both times
+// are the database's, taken under the lock of the run's lease.
+func (out *verdict) outdated(v *view, w write) bool {
+	return slices.ContainsFunc(v.leases, func(l lease) bool {
+		return l.Run == w.Run && l.Epoch > w.Epoch && l.At.Before(w.At)
+	})
 }
 
 func (out *verdict) checkCancel(v *view, in incident) {

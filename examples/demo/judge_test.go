@@ -20,10 +20,10 @@ func happened() (*view, incident) {
 			{ID: "r3", Task: "unheard", Status: "running"},
 		},
 		leases: []lease{
-			{Run: "r1", Epoch: 1, Owner: "a", Worker: "worker-1"},
-			{Run: "r1", Epoch: 2, Owner: "b", Takeover: true},
-			{Run: "r2", Epoch: 1, Owner: "c"},
-			{Run: "r3", Epoch: 1, Owner: "d"},
+			{Run: "r1", Epoch: 1, Owner: "a", Worker: "worker-1", At: at},
+			{Run: "r1", Epoch: 2, Owner: "b", Takeover: true, At: at.Add(4 * time.Second)},
+			{Run: "r2", Epoch: 1, Owner: "c", At: at},
+			{Run: "r3", Epoch: 1, Owner: "d", At: at},
 		},
 		operations: []operation{
 			{ID: "o1", Run: "r1", Status: "succeeded"},
@@ -37,7 +37,13 @@ func happened() (*view, incident) {
 			did(arrival, "o2", "r2", 0), did(effect, "o2", "r2", 0),
 			did(arrival, "o4", "r3", 0), did(effect, "o4", "r3", 0),
 		},
-		refusals: []refusal{{Worker: "worker-1", Run: "r1", Owner: "a", Epoch: 1}},
+		writes: []write{
+			{Run: "r1", Revision: 1, Kind: "start", Owner: "a", Epoch: 1, At: at},
+			{Run: "r1", Revision: 2, Kind: "complete", Owner: "b", Epoch: 2, At: at.Add(5 * time.Second)},
+			{Run: "r2", Revision: 1, Kind: "start", Owner: "c", Epoch: 1, At: at},
+			{Run: "r2", Revision: 2, Kind: "cancel", At: at.Add(time.Millisecond)},
+		},
+		refusals: []refusal{{Worker: "worker-1", Run: "r1", Owner: "a", Epoch: 1, Reason: "lease_lost"}},
 	}
 	return v, incident{
 		frozen:    []lease{v.leases[0]},
@@ -100,6 +106,21 @@ func TestJudgeNamesWhatWentWrong(t *testing.T) {
 		{"nothing was refused", func(v *view, _ *incident) {
 			v.refusals = nil
 		}, "no call of a frozen worker was refused"},
+		{"the frozen worker was refused only because its run was over", func(v *view, _ *incident) {
+			v.refusals[0].Reason = "terminal"
+		}, "no call of a frozen worker was refused"},
+		{"a former owner wrote once more", func(v *view, _ *incident) {
+			v.writes = append(v.writes[:2:2], write{Run: "r1", Revision: 3, Kind: "step", Owner: "a", Epoch: 1})
+		}, "written by a former owner"},
+		{"a former owner wrote first", func(v *view, _ *incident) {
+			v.writes = append(v.writes[:1:1], write{Run: "r1", Revision: 2, Kind: "step", Owner: "a", Epoch: 1, At: v.writes[1].At})
+		}, "when a newer one was out"},
+		{"somebody wrote without a term", func(v *view, _ *incident) {
+			v.writes[1].Owner = "x"
+		}, "a term that nobody was given"},
+		{"the history has a gap", func(v *view, _ *incident) {
+			v.writes[1].Revision = 3
+		}, "no revision 2"},
 		{"the refused owner was not the frozen one", func(v *view, _ *incident) {
 			v.refusals[0].Owner = "x"
 		}, "no call of a frozen worker was refused"},

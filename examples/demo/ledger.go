@@ -32,10 +32,10 @@ SELECT operation_id, revision, entry, kind, coalesce(from_status, ''), coalesce(
        coalesce(basis, ''), created_at
 FROM leasehold.operation_journal ORDER BY created_at, operation_id, revision, entry`
 
-// name: Parks
-const parksSQL = `
-SELECT run_id::text, revision, created_at
-FROM leasehold.run_journal WHERE kind = 'park' ORDER BY created_at, run_id`
+// name: Writes
+const writesSQL = `
+SELECT run_id::text, revision, kind, coalesce(owner, ''), coalesce(epoch, 0), created_at
+FROM leasehold.run_journal ORDER BY run_id, revision`
 
 // read fills in what the database knows, as of one moment.
 func (l *ledger) read(ctx context.Context, v *view) error {
@@ -49,7 +49,7 @@ func (l *ledger) read(ctx context.Context, v *view) error {
 		if v.operations, err = collect[operation](ctx, tx, operationsSQL); err != nil {
 			return err
 		}
-		if v.parks, err = collect[park](ctx, tx, parksSQL); err != nil {
+		if v.writes, err = collect[write](ctx, tx, writesSQL); err != nil {
 			return err
 		}
 		v.changes, err = collect[change](ctx, tx, changesSQL)

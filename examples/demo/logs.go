@@ -86,7 +86,8 @@ func (l *logs) more(p *process) ([]byte, error) {
 func (l *logs) note(worker string, r record) {
 	if write := r.refused(); write != "" {
 		l.refusals = append(l.refusals, refusal{
-			Worker: worker, Run: r.RunID, Owner: r.Owner, Epoch: r.Epoch, What: write, At: r.Time,
+			Worker: worker, Run: r.RunID, Owner: r.Owner, Epoch: r.Epoch,
+			Reason: r.Reason, What: write, At: r.Time,
 		})
 	}
 }

@@ -18,8 +18,10 @@ func news(old, next *view, inFocus func(task string) bool) []event {
 	for _, l := range fresh(old.leases, next.leases, lease.key) {
 		add(l.Run, leaseNews(l, next))
 	}
-	for _, p := range fresh(old.parks, next.parks, park.key) {
-		add(p.Run, event{at: p.At, who: "ledger", what: next.taskOf(p.Run) + " is parked: it waits without a worker, a lease or a goroutine"})
+	for _, w := range fresh(old.writes, next.writes, write.key) {
+		if w.Kind == "park" {
+			add(w.Run, event{at: w.At, who: "ledger", what: next.taskOf(w.Run) + " is parked: it waits without a worker, a lease or a goroutine"})
+		}
 	}
 	unsent := map[string][]change{}
 	for _, c := range fresh(old.changes, next.changes, change.key) {

@@ -98,8 +98,10 @@ func (s *stage) startPayments(ctx context.Context) error {
 func (s *stage) startProcesses(ctx context.Context) error {
 	type child struct{ name, program, url string }
 	children := []child{
-		{name: "worker-1", program: "worker"}, {name: "worker-2", program: "worker"},
-		{name: "dispatcher-1", program: "dispatcher"}, {name: "dispatcher-2", program: "dispatcher"},
+		{name: "worker-1", program: "worker"},
+		{name: "worker-2", program: "worker"},
+		{name: "dispatcher-1", program: "dispatcher"},
+		{name: "dispatcher-2", program: "dispatcher"},
 		{name: "reconciler", program: "reconciler"},
 	}
 	s.workers, s.dispatchers = map[string]*process{}, map[string]*process{}
@@ -128,7 +130,7 @@ func (s *stage) startProcesses(ctx context.Context) error {
 			if err != nil {
 				return false
 			}
-			resp.Body.Close()
+			_ = resp.Body.Close() // nothing was read from it
 			return resp.StatusCode == http.StatusOK
 		})
 		if err != nil {

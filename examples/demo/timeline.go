@@ -67,13 +67,6 @@ func (t *timeline) act(title string, why ...string) {
 	}
 }
 
-// print prints text that is no event.
-func (t *timeline) print(text string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	fmt.Fprintln(t.out, text)
-}
-
 func (t *timeline) paint(tone tone, text string) string {
 	if !t.color || tone == plain {
 		return text

@@ -8,7 +8,7 @@ type view struct {
 	leases     []lease
 	operations []operation
 	changes    []change
-	parks      []park
+	writes     []write
 	entries    []entry
 	refusals   []refusal
 }
@@ -35,14 +35,17 @@ type lease struct {
 // key names the term: the journal has it once.
 func (l lease) key() lease { return lease{Run: l.Run, Epoch: l.Epoch} }
 
-// park is a run's note that it waits, for which no worker is needed.
-type park struct {
+// write is one accepted write of a run: the ledger has one for each revision.
+type write struct {
 	Run      string
 	Revision int64
+	Kind     string
+	Owner    string // "" for the operator's cancel
+	Epoch    int64
 	At       time.Time
 }
 
-func (p park) key() park { return park{Run: p.Run, Revision: p.Revision} }
+func (w write) key() write { return write{Run: w.Run, Revision: w.Revision} }
 
 // operation is a row of Leasehold's ledger of side effects.
 type operation struct {
@@ -77,7 +80,8 @@ type refusal struct {
 	Run    string
 	Owner  string
 	Epoch  int64
-	What   string
+	Reason string // lease_lost, or terminal: the run is over
+	What   string // the call and the reason, in words
 	At     time.Time
 }
 

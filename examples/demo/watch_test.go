@@ -36,7 +36,7 @@ func TestRefusalsAreReadFromTheWorkersLogs(t *testing.T) {
 	write(`son":"lease_lost"}` + "\n")
 	want := refusal{
 		Worker: "worker-1", Run: "r", Owner: "a", Epoch: 1,
-		What: "a renewal of the lease: lease_lost", At: time.Date(2026, 1, 2, 3, 4, 9, 0, time.UTC),
+		Reason: "lease_lost", What: "a renewal of the lease: lease_lost", At: time.Date(2026, 1, 2, 3, 4, 9, 0, time.UTC),
 	}
 	if len(l.refusals) != 1 || l.refusals[0] != want {
 		t.Errorf("refusals %+v, want %+v", l.refusals, want)

@@ -71,6 +71,8 @@ func run(ctx context.Context, addr, path string) (err error) {
 	if err := server.Shutdown(deadline); err != nil {
 		return fmt.Errorf("shut down: %w", err)
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
 	return nil
 }

@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION leasehold.take_doubts(
   unknown_ms bigint, resend_after_ms bigint, retention_left_ms bigint, settle_left_ms bigint,
   run_live boolean, last_basis text, none_executed boolean, late_status text
 )
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
@@ -59,19 +59,19 @@ END $$;
 GRANT EXECUTE ON FUNCTION leasehold.take_doubts TO leasehold_reconciler;
 
 CREATE OR REPLACE FUNCTION leasehold.capability_ms(p_capabilities jsonb, p_key text) RETURNS interval
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp AS
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS
 $$ SELECT coalesce((p_capabilities ->> p_key)::bigint, 0) * interval '1 millisecond' $$;
 
 -- sender_dead_at: when nobody can be sending this operation any more, and the
 -- remote can no longer be executing a request that we gave up.
 CREATE OR REPLACE FUNCTION leasehold.sender_dead_at(p leasehold.tool_operations) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp AS
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS
 $$ SELECT coalesce(p.last_send_until, p.created_at) + capability_ms(p.capabilities, 'max_request_ms') $$;
 
 -- resend_until: until when the remote is sure to remember the key, a tenth of
 -- the retention kept as margin. Null: never (retention unknown).
 CREATE OR REPLACE FUNCTION leasehold.resend_until(p leasehold.tool_operations) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
   SELECT CASE
     WHEN p.capabilities ->> 'class' = 'deterministic_id' OR (p.capabilities ->> 'read_only')::boolean
       THEN p.created_at + interval '100 years'
@@ -82,13 +82,13 @@ $$;
 
 -- settled_at: from when a query that finds nothing means something.
 CREATE OR REPLACE FUNCTION leasehold.settled_at(p leasehold.tool_operations) RETURNS timestamptz
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp AS
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS
 $$ SELECT sender_dead_at(p) + capability_ms(p.capabilities, 'settle_ms') $$;
 
 -- last_basis: the newest trusted piece of evidence. A claim or a re-send grant
 -- is one ("unknown": a byte may have left).
 CREATE OR REPLACE FUNCTION leasehold.last_basis(p_operation text) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
   SELECT j.basis FROM operation_journal j
   WHERE j.operation_id = p_operation AND j.trusted AND j.basis IS NOT NULL
   ORDER BY j.revision DESC, j.entry DESC LIMIT 1
@@ -99,7 +99,7 @@ $$;
 -- revision. A second attempt that was refused at the door says nothing about the
 -- first, and a throttled query nothing about any.
 CREATE OR REPLACE FUNCTION leasehold.none_executed(p_operation text) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
   SELECT NOT EXISTS (
     SELECT FROM operation_journal a
     WHERE a.operation_id = p_operation AND a.entry = 0 AND a.kind IN ('claim','resend')
@@ -114,7 +114,7 @@ $$;
 CREATE OR REPLACE FUNCTION leasehold.read_doubts(p_owner text, p_ids text[]) RETURNS TABLE (
   operation_id text, request_body jsonb, capabilities jsonb, late_status text, late_remote_id text, late_result jsonb
 )
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
   SELECT o.operation_id, o.request_body, o.capabilities, late.to_status, late.remote_id, late.result
   FROM tool_operations o
@@ -134,7 +134,7 @@ GRANT EXECUTE ON FUNCTION leasehold.read_doubts TO leasehold_reconciler;
 CREATE OR REPLACE FUNCTION leasehold.grant_resend(
   p_id text, p_owner text, p_revision bigint, p_call uuid, p_ttl_ms bigint
 ) RETURNS TABLE (outcome text, revision bigint, attempts integer, why text)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET lock_timeout = '2s' AS $$
 #variable_conflict use_column
 DECLARE
@@ -211,7 +211,7 @@ CREATE OR REPLACE FUNCTION leasehold.resolve_operations(
   p_remote_id text[], p_result jsonb[], p_resolved_by text[], p_basis text[], p_evidence jsonb[],
   p_attention text[], p_next_ms bigint[], p_lock_timeout_ms integer
 ) RETURNS TABLE (item integer, outcome text, revision bigint)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
@@ -332,7 +332,7 @@ GRANT EXECUTE ON FUNCTION leasehold.resolve_operations TO leasehold_reconciler;
 CREATE OR REPLACE FUNCTION leasehold.decide_operation(
   p_id text, p_revision bigint, p_status text, p_remote_id text, p_result jsonb, p_actor text, p_reason text
 ) RETURNS TABLE (outcome text, status text, revision bigint)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE

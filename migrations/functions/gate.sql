@@ -4,7 +4,7 @@
 -- read "open" before it had an id could otherwise write after that drain.
 
 CREATE OR REPLACE FUNCTION leasehold.enter_gate(p_dispatch boolean) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 DECLARE
   v_state  text;
   v_reason text;
@@ -31,7 +31,7 @@ END $$;
 -- set_gate is the operator's switch. It waits for nobody: after it commits,
 -- calls that began later are refused.
 CREATE OR REPLACE FUNCTION leasehold.set_gate(p_state text, p_actor text, p_reason text) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 BEGIN
   IF p_state NOT IN ('open', 'no_dispatch', 'closed') THEN
     RAISE EXCEPTION 'gate state must be open, no_dispatch or closed, got %', p_state USING ERRCODE = 'LH003';
@@ -43,7 +43,7 @@ GRANT EXECUTE ON FUNCTION leasehold.set_gate TO leasehold_operator;
 
 -- Anybody of ours may ask, for readiness.
 CREATE OR REPLACE FUNCTION leasehold.gate_state() RETURNS text
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp AS
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS
 $$ SELECT g.state FROM database_gate g $$;
 GRANT EXECUTE ON FUNCTION leasehold.gate_state TO
   leasehold_worker, leasehold_dispatcher, leasehold_reconciler, leasehold_operator,
@@ -52,7 +52,7 @@ GRANT EXECUTE ON FUNCTION leasehold.gate_state TO
 CREATE OR REPLACE FUNCTION leasehold.write_audit(
   p_actor text, p_action text, p_task text, p_run uuid, p_operation text, p_reason text, p_detail jsonb
 ) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 BEGIN
   IF coalesce(p_actor, '') = '' THEN
     RAISE EXCEPTION 'actor must be given' USING ERRCODE = 'LH003';

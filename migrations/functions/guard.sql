@@ -21,7 +21,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 CREATE OR REPLACE FUNCTION leasehold.refuse_illegal() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 BEGIN
   RAISE EXCEPTION '% on %: %', TG_OP, TG_TABLE_NAME, TG_ARGV[0] USING ERRCODE = 'LH004';
 END $$;
@@ -49,7 +49,7 @@ CREATE OR REPLACE TRIGGER agent_runs_birth BEFORE INSERT ON leasehold.agent_runs
 -- A terminal run has no prepared operation: checked at commit, since the
 -- functions end the run in one statement and its operations in the next.
 CREATE OR REPLACE FUNCTION leasehold.refuse_prepared_on_terminal() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 BEGIN
   IF EXISTS (SELECT FROM tool_operations o WHERE o.run_id = NEW.run_id AND o.status = 'prepared') THEN
     RAISE EXCEPTION 'run % ended with prepared operations', NEW.run_id USING ERRCODE = 'LH004';
@@ -72,7 +72,7 @@ CREATE OR REPLACE TRIGGER worker_leases_term BEFORE UPDATE ON leasehold.worker_l
   EXECUTE FUNCTION leasehold.refuse_illegal('an epoch only grows, and a new owner is a new epoch');
 -- The lease row goes with its run. A second one would hand out old epochs.
 CREATE OR REPLACE FUNCTION leasehold.refuse_second_lease() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 BEGIN
   IF NEW.epoch <> 0 OR NEW.owner IS NOT NULL
      OR EXISTS (SELECT FROM lease_journal j WHERE j.run_id = NEW.run_id)
@@ -84,7 +84,7 @@ END $$;
 CREATE OR REPLACE TRIGGER worker_leases_birth BEFORE INSERT ON leasehold.worker_leases
   FOR EACH ROW EXECUTE FUNCTION leasehold.refuse_second_lease();
 CREATE OR REPLACE FUNCTION leasehold.refuse_live_lease_delete() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 BEGIN
   IF EXISTS (SELECT FROM agent_runs r WHERE r.run_id = OLD.run_id AND r.status IN ('pending','running')) THEN
     RAISE EXCEPTION 'the lease of live run % cannot be deleted', OLD.run_id USING ERRCODE = 'LH004';

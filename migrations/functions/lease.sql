@@ -6,13 +6,19 @@
 -- row: behind a transaction that only locked the row it revives a lease that
 -- expired during the wait, and a takeover that waited is born expired.
 
+-- About the settings on the functions, here and in the other files: plans are
+-- generic and pinned to index access, since a plan made while a table was small
+-- is kept for the session's life. Ruling out sequential scans inflates the
+-- planner's costs past the threshold of the JIT compiler, which would then
+-- compile for half a second with the row locks held: it is off.
+
 -- take_leases is the common part of both ways to acquire. The caller holds the
 -- locks of the given lease and run rows and has entered the gate; p_run and
 -- p_owner go pairwise.
 CREATE OR REPLACE FUNCTION leasehold.take_leases(
   p_run uuid[], p_owner text[], p_ttl interval, p_worker text, p_at timestamptz
 ) RETURNS TABLE (run_id uuid, exhausted text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
@@ -66,7 +72,7 @@ END $$;
 -- fail_exhausted fails runs whose attempts or deadline are used up, under the
 -- lease that was just taken for it.
 CREATE OR REPLACE FUNCTION leasehold.fail_exhausted(p_run uuid[], p_at timestamptz) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 BEGIN
   INSERT INTO run_journal (run_id, revision, kind, payload, owner, epoch, call_id, created_at)
@@ -81,7 +87,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION leasehold.exhaustion(p_run leasehold.agent_runs, p_at timestamptz) RETURNS jsonb
-LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
   SELECT CASE
     WHEN p_run.attempts >= p_run.max_attempts THEN jsonb_build_object(
       'reason', 'attempts_exhausted', 'attempts', p_run.attempts, 'max_attempts', p_run.max_attempts,
@@ -103,7 +109,7 @@ CREATE OR REPLACE FUNCTION leasehold.acquire_runs(
   status text, revision bigint, attempts integer, deadline timestamptz,
   takeover boolean, since_expiry_ms bigint, exhausted text
 )
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
@@ -185,7 +191,7 @@ CREATE OR REPLACE FUNCTION leasehold.acquired_runs(p_run uuid[], p_dead uuid[]) 
   status text, revision bigint, attempts integer, deadline timestamptz,
   takeover boolean, since_expiry_ms bigint, exhausted text
 )
-LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
   SELECT r.run_id, j.owner, j.epoch, r.task_id, r.tenant_id, r.workflow, r.queue,
          r.status, r.revision, r.attempts, r.deadline,
@@ -207,7 +213,7 @@ CREATE OR REPLACE FUNCTION leasehold.acquire_lease(
   status text, revision bigint, attempts integer, deadline timestamptz,
   takeover boolean, since_expiry_ms bigint, exhausted text
 )
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
@@ -261,7 +267,7 @@ GRANT EXECUTE ON FUNCTION leasehold.acquire_lease TO leasehold_worker;
 CREATE OR REPLACE FUNCTION leasehold.renew_leases(
   p_run uuid[], p_owner text[], p_epoch bigint[], p_ttl_ms bigint, p_lock_timeout_ms integer
 ) RETURNS TABLE (item integer, outcome text, lock_wait_us bigint)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
@@ -315,7 +321,7 @@ GRANT EXECUTE ON FUNCTION leasehold.renew_leases TO leasehold_worker;
 CREATE OR REPLACE FUNCTION leasehold.release_leases(
   p_run uuid[], p_owner text[], p_epoch bigint[]
 ) RETURNS TABLE (item integer, outcome text)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
@@ -361,7 +367,7 @@ GRANT EXECUTE ON FUNCTION leasehold.release_leases TO leasehold_worker;
 CREATE OR REPLACE FUNCTION leasehold.requeue_expired(p_limit integer) RETURNS TABLE (
   run_id uuid, owner text, epoch bigint, since_expiry_ms bigint
 )
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE

@@ -21,9 +21,9 @@ CREATE OR REPLACE FUNCTION leasehold.claim_operations(
   request_digest text, attempts integer, first_send_at timestamptz, remote_id text, prepared_at timestamptz,
   waited_ms bigint
 )
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
   v_ttl   interval := checked_ttl(p_ttl_ms, 'claim ttl');
@@ -95,7 +95,7 @@ GRANT EXECUTE ON FUNCTION leasehold.claim_operations TO leasehold_dispatcher;
 CREATE OR REPLACE FUNCTION leasehold.read_claimed(p_owner text, p_ids text[]) RETURNS TABLE (
   operation_id text, request_body jsonb, capabilities jsonb
 )
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
   SELECT o.operation_id, o.request_body, o.capabilities FROM tool_operations o
   WHERE o.operation_id = ANY (p_ids) AND o.status = 'dispatching' AND o.dispatch_owner = p_owner
@@ -111,9 +111,9 @@ CREATE OR REPLACE FUNCTION leasehold.complete_operations(
   p_remote_id text[], p_result jsonb[], p_basis text[], p_evidence jsonb[], p_attention text[],
   p_next_ms bigint[], p_lock_timeout_ms integer
 ) RETURNS TABLE (item integer, outcome text, revision bigint)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
   v_at       timestamptz;
@@ -206,7 +206,7 @@ GRANT EXECUTE ON FUNCTION leasehold.complete_operations TO leasehold_dispatcher;
 -- lock_operations locks operations in id order: without waiting, or a single
 -- one with a short lock timeout.
 CREATE OR REPLACE FUNCTION leasehold.lock_operations(p_id text[], p_lock_timeout_ms integer) RETURNS text[]
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 BEGIN
   IF p_lock_timeout_ms > 0 AND cardinality(p_id) = 1 THEN
@@ -226,7 +226,7 @@ CREATE OR REPLACE FUNCTION leasehold.keep_evidence(
   p_id text[], p_owner text[], p_revision bigint[], p_call uuid[], p_digest text[], p_status text[],
   p_remote_id text[], p_result jsonb[], p_basis text[], p_evidence jsonb[], p_locked text[], p_at timestamptz
 ) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
@@ -267,7 +267,7 @@ CREATE OR REPLACE FUNCTION leasehold.record_evidence(
   p_id text[], p_owner text[], p_revision bigint[], p_call uuid[], p_digest text[], p_status text[],
   p_remote_id text[], p_result jsonb[], p_basis text[], p_evidence jsonb[]
 ) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 BEGIN
   PERFORM keep_evidence(p_id, p_owner, p_revision, p_call, p_digest, p_status, p_remote_id, p_result, p_basis,
                         p_evidence, lock_operations(p_id, 0), clock_timestamp());
@@ -279,7 +279,7 @@ GRANT EXECUTE ON FUNCTION leasehold.record_evidence TO leasehold_dispatcher, lea
 CREATE OR REPLACE FUNCTION leasehold.expire_claims(p_limit integer) RETURNS TABLE (
   operation_id text, revision bigint, run_id uuid, tool_name text, dispatch_owner text
 )
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
@@ -322,7 +322,7 @@ GRANT EXECUTE ON FUNCTION leasehold.expire_claims TO leasehold_reconciler;
 -- pause_tool stops claims of a tool for a while, for every dispatcher: its
 -- queue stays prepared. A pause is only ever lengthened here.
 CREATE OR REPLACE FUNCTION leasehold.pause_tool(p_tool text, p_ms bigint, p_reason text) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 BEGIN
   INSERT INTO tool_state AS s (tool_name, paused_until, reason)
   VALUES (p_tool, clock_timestamp() + checked_ttl(p_ms, 'pause'), left(p_reason, 500))

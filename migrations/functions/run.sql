@@ -25,9 +25,9 @@ CREATE OR REPLACE FUNCTION leasehold.commit_runs(
   p_wait_item integer[], p_wait_op text[],
   p_lock_timeout_ms integer
 ) RETURNS TABLE (item integer, outcome text, revision bigint, lock_wait_us bigint)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
-SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 DECLARE
   v_began    timestamptz := clock_timestamp();
@@ -262,7 +262,7 @@ GRANT EXECUTE ON FUNCTION leasehold.commit_runs TO leasehold_worker;
 -- mark sets the outcome of the listed items that are 'ok' so far: what was
 -- refused for a stronger reason keeps that reason.
 CREATE OR REPLACE FUNCTION leasehold.mark(p_outcome text[], p_items integer[], p_new text) RETURNS text[]
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 DECLARE
   v_i integer;
 BEGIN
@@ -281,7 +281,7 @@ END $$;
 -- own live lease. They lock nothing, so their answers may be large.
 
 CREATE OR REPLACE FUNCTION leasehold.holds_lease(p_run uuid, p_owner text, p_epoch bigint) RETURNS boolean
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
   SELECT EXISTS (SELECT FROM worker_leases l
                  WHERE l.run_id = p_run AND l.owner = p_owner AND l.epoch = p_epoch
                    AND l.expires_at > clock_timestamp())
@@ -291,7 +291,7 @@ CREATE OR REPLACE FUNCTION leasehold.read_run(p_run uuid, p_owner text, p_epoch 
   task_id text, tenant_id text, workflow text, status text, revision bigint, attempts integer,
   input jsonb, checkpoint jsonb
 )
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
   IF NOT holds_lease(p_run, p_owner, p_epoch) THEN
@@ -304,7 +304,7 @@ GRANT EXECUTE ON FUNCTION leasehold.read_run TO leasehold_worker;
 
 -- run_ancestry lists the runs that p_run resumes, and p_run, oldest first.
 CREATE OR REPLACE FUNCTION leasehold.run_ancestry(p_run uuid) RETURNS TABLE (run_id uuid, depth integer)
-LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE sql STABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
   WITH RECURSIVE line(run_id, resumed_from, depth) AS (
     SELECT r.run_id, r.resumed_from, 0 FROM agent_runs r WHERE r.run_id = p_run
@@ -319,7 +319,7 @@ CREATE OR REPLACE FUNCTION leasehold.read_journal(p_run uuid, p_owner text, p_ep
   run_id uuid, revision bigint, kind text, step_id text, payload jsonb,
   owner text, epoch bigint, call_id uuid, created_at timestamptz
 )
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 BEGIN
@@ -338,7 +338,7 @@ CREATE OR REPLACE FUNCTION leasehold.read_run_operations(p_run uuid, p_owner tex
   operation_id text, run_id uuid, step_id text, effect_version integer, tool_name text, request_digest text,
   status text, remote_id text, result jsonb, revision bigint, resolved_by text
 )
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 #variable_conflict use_column
 BEGIN
@@ -360,7 +360,7 @@ CREATE OR REPLACE FUNCTION leasehold.finished_operations(
   operation_id text, run_id uuid, step_id text, effect_version integer, tool_name text, request_digest text,
   status text, remote_id text, result jsonb, revision bigint, resolved_by text
 )
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
   SELECT o.operation_id, o.run_id, o.step_id, o.effect_version, o.tool_name, o.request_digest,

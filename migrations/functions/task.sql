@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION leasehold.create_tasks(
   p_priority integer[], p_max_attempts integer[], p_deadline timestamptz[], p_available_at timestamptz[],
   p_actor text
 ) RETURNS TABLE (item integer, outcome text, run_id uuid)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
@@ -71,7 +71,7 @@ GRANT EXECUTE ON FUNCTION leasehold.create_tasks TO leasehold_operator;
 CREATE OR REPLACE FUNCTION leasehold.retry_task(
   p_task text, p_fresh boolean, p_repeat_effects boolean, p_actor text, p_reason text
 ) RETURNS TABLE (outcome text, run_id uuid, effects text[])
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
@@ -136,7 +136,7 @@ GRANT EXECUTE ON FUNCTION leasehold.retry_task TO leasehold_operator;
 CREATE OR REPLACE FUNCTION leasehold.cancel_run(
   p_run uuid, p_call uuid, p_actor text, p_reason text
 ) RETURNS TABLE (outcome text, status text, revision bigint)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE

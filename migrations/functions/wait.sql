@@ -6,7 +6,7 @@
 -- by whoever finished them, with the operations' locks held. It never touches a
 -- lease or a run; wait rows are locked in run order by everybody.
 CREATE OR REPLACE FUNCTION leasehold.wake_waiters(p_operations text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
@@ -41,7 +41,7 @@ END $$;
 -- the next. In one statement (a CTE) it would miss an operation inserted by a
 -- commit that the run's update waited for.
 CREATE OR REPLACE FUNCTION leasehold.cancel_prepared(p_runs uuid[], p_at timestamptz) RETURNS integer
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
   v_count integer;

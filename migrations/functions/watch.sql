@@ -8,7 +8,7 @@
 -- commit that waits for a standby (SyncRep): ending that one would show an
 -- unreplicated commit.
 CREATE OR REPLACE FUNCTION leasehold.end_stuck_backends(p_after_ms bigint) RETURNS integer
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
   SELECT count(*) FILTER (WHERE pg_terminate_backend(a.pid))::integer
   FROM pg_stat_activity a
   WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
@@ -29,7 +29,7 @@ GRANT EXECUTE ON FUNCTION leasehold.end_stuck_backends TO leasehold_reconciler;
 CREATE OR REPLACE FUNCTION leasehold.ledger_stats() RETURNS TABLE (
   status text, tool_name text, operations bigint, oldest_ms bigint, attention bigint
 )
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET statement_timeout = '5s' AS $$
   WITH RECURSIVE tool(name) AS (
     (SELECT o.tool_name FROM tool_operations o WHERE o.status = 'prepared' AND o.hold IS NULL ORDER BY 1 LIMIT 1)
@@ -57,7 +57,7 @@ GRANT EXECUTE ON FUNCTION leasehold.ledger_stats TO leasehold_reconciler, leaseh
 -- expired_but_locked counts leases that ran out and cannot be taken over
 -- because somebody holds the row.
 CREATE OR REPLACE FUNCTION leasehold.expired_but_locked() RETURNS bigint
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp AS $$
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
   SELECT (SELECT count(*) FROM (
             SELECT FROM worker_leases l WHERE l.owner IS NOT NULL AND l.expires_at <= now() LIMIT 1000) e)
        - (SELECT count(*) FROM (

@@ -22,6 +22,7 @@ const acquireRunsSQL = `SELECT ` + acquiredColumns + ` FROM leasehold.acquire_ru
 // None available is an empty list. A lost reply is asked again by owner, so no
 // run is taken and forgotten.
 func (s *Store) AcquireRuns(ctx context.Context, r AcquireRequest) ([]Acquired, error) {
+	s.warmBeats()
 	owners := mapSlice(r.Owners, protocol.Owner.String)
 	return query(ctx, s.pool, true, "acquire runs", func(attempt int) (string, []any) {
 		return acquireRunsSQL, []any{owners, r.Workflows, r.Queues, r.TTL.Milliseconds(), r.Worker, attempt > 0}
@@ -42,6 +43,7 @@ const acquireLeaseSQL = `SELECT outcome, lock_wait_us, ` + acquiredColumns + `
 func (s *Store) AcquireLease(
 	ctx context.Context, run protocol.RunID, owner protocol.Owner, ttl time.Duration, worker string,
 ) (Acquired, error) {
+	s.warmBeats()
 	var outcome string
 	list, err := query(ctx, s.pool, true, "acquire lease of run "+run.String(), func(int) (string, []any) {
 		return acquireLeaseSQL, []any{uuid.UUID(run), owner.String(), ttl.Milliseconds(), worker, lockTimeout(ttl)}

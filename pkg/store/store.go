@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,6 +40,8 @@ type Store struct {
 	hints  *hinter
 	marks  *lowWater
 	logger *slog.Logger
+	warm   sync.Once // opens the beat connections with the first acquisition
+	work   sync.WaitGroup
 }
 
 // callTimeout bounds one function call whose caller brought no earlier
@@ -54,12 +57,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.MaxConns <= 0 {
 		cfg.MaxConns = 8
 	}
-	pool, err := openPool(ctx, cfg, cfg.MaxConns, cfg.AppName)
+	pool, err := openPool(ctx, cfg, cfg.MaxConns, cfg.AppName, nil)
 	if err != nil {
 		return nil, err
 	}
 	// One renews, the other confirms when the first is silent.
-	beats, err := openPool(ctx, cfg, 2, cfg.AppName+" beats")
+	beats, err := openPool(ctx, cfg, 2, cfg.AppName+" beats", planBeat)
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -74,7 +77,42 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-func openPool(ctx context.Context, cfg Config, size int32, name string) (*pgxpool.Pool, error) {
+// -- name: WarmBeat
+const warmBeatSQL = `SELECT FROM leasehold.renew_leases('{}', '{}', '{}', 1000, 0)`
+
+// planBeat has a new renewal connection plan its one statement. A refusal here
+// (a closed gate) is the first beat's to tell.
+func planBeat(ctx context.Context, conn *pgx.Conn) error {
+	_, _ = conn.Exec(ctx, warmBeatSQL)
+	return ctx.Err()
+}
+
+// warmBeats opens both renewal connections and has them plan a renewal, so that
+// the first beat does not pay for that inside its time budget. Only a worker
+// ever gets here.
+func (s *Store) warmBeats() {
+	s.warm.Do(func() {
+		s.work.Go(func() {
+			ctx, stop := context.WithTimeout(context.Background(), callTimeout)
+			defer stop()
+			var conns []*pgxpool.Conn
+			for range s.beats.Config().MaxConns {
+				conn, err := s.beats.Acquire(ctx)
+				if err != nil {
+					break // the beats themselves will say so
+				}
+				conns = append(conns, conn)
+			}
+			for _, conn := range conns {
+				conn.Release()
+			}
+		})
+	})
+}
+
+func openPool(
+	ctx context.Context, cfg Config, size int32, name string, afterConnect func(context.Context, *pgx.Conn) error,
+) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(cfg.DSN)
 	if err != nil {
 		return nil, fmt.Errorf("parse database DSN: %w", err)
@@ -84,6 +122,7 @@ func openPool(ctx context.Context, cfg Config, size int32, name string) (*pgxpoo
 	pc.ConnConfig.RuntimeParams["application_name"] = name
 	pc.ConnConfig.Tracer = cfg.Tracer
 	pc.BeforeConnect = cfg.BeforeConnect
+	pc.AfterConnect = afterConnect
 	pc.ConnConfig.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
 		// The wait for the standby was broken off: the commit is visible here
 		// and may be nowhere else. Nothing this connection says about
@@ -110,6 +149,7 @@ const taintKey = "leasehold.tainted"
 func (s *Store) Close() {
 	s.writes.close()
 	s.hints.close()
+	s.work.Wait()
 	s.beats.Close()
 	s.pool.Close()
 }
