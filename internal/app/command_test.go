@@ -53,10 +53,6 @@ func TestAMistakeEndsTheProcessWithItsReasonBeforeAnythingStarts(t *testing.T) {
 			args: []string{"--config", configFile(t, dsn, "tools: []")},
 			code: ExitInvalid, want: []string{"tools", "is defined twice"},
 		},
-		{
-			name: "dispatcher without tools", role: config.RoleDispatcher, args: []string{"--set", "database.dsn=" + dsn},
-			code: ExitInvalid, want: []string{"there are no tools"},
-		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -61,7 +61,7 @@ func (e *env) dev(ctx context.Context, o devOptions) (err error) {
 		return err
 	}
 	// The server's unprivileged user passes through it.
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // only the folder; each secret in it is 0600
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make --dir: %w", err)
 	}
 	e.say("starting PostgreSQL …")
@@ -151,7 +151,7 @@ func (e *env) announce(cluster *localpg.Cluster, file, dir string, ephemeral boo
 // freeAddress returns the preferred loopback port if it is free, else another.
 func freeAddress(preferred int) (string, error) {
 	for _, port := range []int{preferred, 0} {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // immediate
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			continue
 		}

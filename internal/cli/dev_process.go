@@ -52,9 +52,9 @@ func (c *devProcess) start(self, file string) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close() //nolint:errcheck // the child has its own copy
+	defer func() { _ = log.Close() }() // the child has its own copy
 	// Not CommandContext: the parent stops its children with SIGTERM, in order.
-	c.cmd = exec.Command(self, "process", string(c.role), "--config", file, "--set", "http.listen="+c.listen) //nolint:noctx,gosec // see above; our own binary
+	c.cmd = exec.Command(self, "process", string(c.role), "--config", file, "--set", "http.listen="+c.listen) //nolint:noctx // see above
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	c.cmd.SysProcAttr = childAttributes()
 	if err := c.cmd.Start(); err != nil {
@@ -73,7 +73,7 @@ func superviseDev(ctx context.Context, children []*devProcess, database <-chan s
 	for _, c := range children {
 		go func() {
 			err := <-c.done
-			died <- fmt.Errorf("%s ended by itself (%v): see %s", c.role, err, c.log)
+			died <- fmt.Errorf("%s ended by itself (%w): see %s", c.role, orExit(err), c.log)
 		}()
 	}
 	var cause error
@@ -147,4 +147,12 @@ func writeDevConfig(file, userFile string, cluster *localpg.Cluster) error {
 		return fmt.Errorf("write configuration: %w", err)
 	}
 	return nil
+}
+
+// orExit is err, or that the process simply ended.
+func orExit(err error) error {
+	if err == nil {
+		return errors.New("exit status 0")
+	}
+	return err
 }

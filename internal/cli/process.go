@@ -27,7 +27,7 @@ func (e *env) processCommand() *cobra.Command {
 				return usageError{fmt.Errorf("process %q is not worker, dispatcher or reconciler", args[0])}
 			}
 			os.Args = args
-			os.Exit(run(e.program))
+			os.Exit(run(e.program)) //nolint:forbidigo // this process is that role from here on
 			return nil
 		},
 	}

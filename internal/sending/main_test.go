@@ -22,6 +22,7 @@ type adapter struct {
 }
 
 func (a adapter) Call(ctx context.Context, req tools.Request) tools.Outcome { return a.call(ctx, req) }
+
 func (a adapter) Query(ctx context.Context, req tools.Request) tools.Outcome {
 	return a.query(ctx, req)
 }

@@ -67,8 +67,10 @@ func TestAToolThatGaveLessThanAskedIsNotAskedAgainUntilRefilled(t *testing.T) {
 	}
 	s.Take("busy")
 	s.Took(offer, map[string]int{"busy": 1})
-	if offer = s.Offer(10, nil); offer["idle"] != 0 || offer["busy"] != 1 {
-		t.Errorf("the last slot goes to the tool that has work, not %v", offer)
+	for range 4 { // whoever's turn it is
+		if offer = s.Offer(10, nil); offer["idle"] != 0 || offer["busy"] != 1 {
+			t.Errorf("the last slot goes to the tool that has work, not %v", offer)
+		}
 	}
 	s.Refill()
 	s.Give("busy")

@@ -226,8 +226,8 @@ DECLARE
 BEGIN
   IF EXISTS (SELECT FROM unnest(p_status, p_resolved_by) AS s(v, b)
              WHERE s.v NOT IN ('succeeded','failed_final','unknown')
-                OR (s.v <> 'unknown' AND (s.b IS NULL OR s.b NOT IN ('query','retry','late_response')))) THEN
-    RAISE EXCEPTION 'status must be succeeded or failed_final with resolved_by query, retry or late_response, or unknown'
+                OR (s.v <> 'unknown' AND (s.b IS NULL OR s.b NOT IN ('response','query','retry','late_response')))) THEN
+    RAISE EXCEPTION 'status must be succeeded or failed_final with resolved_by response, query, retry or late_response, or unknown'
       USING ERRCODE = 'LH003';
   END IF;
   v_locked := lock_operations(p_id, p_lock_timeout_ms);
@@ -287,7 +287,8 @@ BEGIN
         resolved_by = CASE p_status[k.i] WHEN 'unknown' THEN NULL ELSE p_resolved_by[k.i] END,
         reconcile_owner = NULL, reconcile_until = NULL,
         attention = CASE p_status[k.i] WHEN 'unknown' THEN p_attention[k.i] END,
-        next_attempt_at = CASE WHEN p_status[k.i] = 'unknown' AND p_attention[k.i] IS NULL
+        -- Attention with a time: a person is told, and the machine goes on.
+        next_attempt_at = CASE WHEN p_status[k.i] = 'unknown' AND (p_attention[k.i] IS NULL OR p_next_ms[k.i] > 0)
                                THEN v_at + greatest(p_next_ms[k.i], 1) * interval '1 millisecond' END
     FROM unnest(v_ok) AS k(i) WHERE o.operation_id = p_id[k.i];
 

@@ -317,7 +317,7 @@ GRANT EXECUTE ON FUNCTION leasehold.renew_leases TO leasehold_worker;
 
 -- release_leases hands runs back: owner cleared, epoch kept (it is never
 -- zeroed), the attempt returned, the run queued again.
--- outcome: ok | lease_lost.
+-- outcome: ok | lease_lost | busy (the row is locked: try again).
 CREATE OR REPLACE FUNCTION leasehold.release_leases(
   p_run uuid[], p_owner text[], p_epoch bigint[]
 ) RETURNS TABLE (item integer, outcome text)
@@ -355,7 +355,10 @@ BEGIN
   ON CONFLICT (run_id) DO UPDATE SET available_at = least(q.available_at, v_at), ready = true;
 
   RETURN QUERY
-    SELECT q.i::integer, CASE WHEN q.i = ANY (v_items) THEN 'ok' ELSE 'lease_lost' END
+    SELECT q.i::integer, CASE
+        WHEN q.i = ANY (v_items) THEN 'ok'
+        WHEN NOT q.run_id = ANY (v_locked) AND EXISTS (SELECT FROM worker_leases l WHERE l.run_id = q.run_id) THEN 'busy'
+        ELSE 'lease_lost' END
     FROM unnest(p_run) WITH ORDINALITY AS q(run_id, i);
 END $$;
 GRANT EXECUTE ON FUNCTION leasehold.release_leases TO leasehold_worker;

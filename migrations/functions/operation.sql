@@ -172,7 +172,8 @@ BEGIN
         resolved_by = CASE p_status[k.i] WHEN 'unknown' THEN NULL ELSE 'response' END,
         unknown_since = CASE p_status[k.i] WHEN 'unknown' THEN v_at END,
         attention = CASE p_status[k.i] WHEN 'unknown' THEN p_attention[k.i] END,
-        next_attempt_at = CASE WHEN p_status[k.i] = 'unknown' AND p_attention[k.i] IS NULL
+        -- Attention with a time: a person is told, and the machine goes on.
+        next_attempt_at = CASE WHEN p_status[k.i] = 'unknown' AND (p_attention[k.i] IS NULL OR p_next_ms[k.i] > 0)
                                THEN v_at + coalesce(p_next_ms[k.i], 0) * interval '1 millisecond' END
     FROM unnest(v_ok) AS k(i) WHERE o.operation_id = p_id[k.i];
 

@@ -289,7 +289,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION leasehold.read_run(p_run uuid, p_owner text, p_epoch bigint) RETURNS TABLE (
   task_id text, tenant_id text, workflow text, status text, revision bigint, attempts integer,
-  input jsonb, checkpoint jsonb
+  input jsonb, checkpoint jsonb, read_at timestamptz
 )
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
 #variable_conflict use_column
@@ -297,7 +297,8 @@ BEGIN
   IF NOT holds_lease(p_run, p_owner, p_epoch) THEN
     RETURN;
   END IF;
-  RETURN QUERY SELECT r.task_id, r.tenant_id, r.workflow, r.status, r.revision, r.attempts, r.input, r.checkpoint
+  RETURN QUERY SELECT r.task_id, r.tenant_id, r.workflow, r.status, r.revision, r.attempts, r.input, r.checkpoint,
+      clock_timestamp()
     FROM agent_runs r WHERE r.run_id = p_run;
 END $$;
 GRANT EXECUTE ON FUNCTION leasehold.read_run TO leasehold_worker;

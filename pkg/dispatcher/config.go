@@ -100,9 +100,6 @@ func (c Config) Validate(reg *tools.Registry) error {
 // validateTools refuses a tool whose slowest call cannot end within a claim:
 // its answers would come too late as a rule, and every one would be a doubt.
 func (c Config) validateTools(reg *tools.Registry) error {
-	if len(reg.Names()) == 0 {
-		return fmt.Errorf("dispatcher: there are no tools to dispatch to")
-	}
 	for _, name := range reg.Names() {
 		tool, _ := reg.Get(name)
 		if limit, ok := sending.RequestTimeout(tool); ok && limit+c.Margin >= c.ClaimTTL {

@@ -55,6 +55,9 @@ func New(cfg Config, st Store, reg *tools.Registry, log *slog.Logger, hooks Hook
 // once. It returns nil, or an error if a call would not end.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	flights := sending.NewFlights(ctx)
+	if len(d.tools.Names()) == 0 {
+		d.log.WarnContext(ctx, "no tools are configured: nothing will be dispatched")
+	}
 	// What follows the calls must outlive the signal that stops the claiming.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

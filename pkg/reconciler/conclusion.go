@@ -102,7 +102,10 @@ func (q inquiry) resent(v sending.Verdict, left time.Duration) conclusion {
 		c.ResolvedBy = byRetry
 		return c
 	}
-	c.Result, c.NextAttempt = nil, left
+	c.Result = nil
+	if c.Attention == "" {
+		c.NextAttempt = left // with attention it rests until a person has looked
+	}
 	return c
 }
 
@@ -114,7 +117,8 @@ func (q inquiry) putBack(f tools.Facts, s tools.Step, asked sending.Verdict, lef
 	if f.Asked == tools.InProgress {
 		c.Basis = string(f.Asked)
 	}
-	c.RemoteID, c.NextAttempt = asked.RemoteID, left
+	// After many rounds a person is told, and the machine goes on.
+	c.RemoteID, c.NextAttempt, c.Attention = asked.RemoteID, left, s.Attention
 	c.Evidence = trail(s.Reason, asked)
 	return c
 }

@@ -72,24 +72,33 @@ func TestWhatProvesNothingAboutAToolWithoutPromisesWaitsForAPersonAndIsNeverSent
 	}
 }
 
-func TestAToolWithoutPromisesThatStaysDownIsTriedAgainUntilItIsBack(t *testing.T) {
+func TestAToolThatStaysDownIsTriedAgainUntilItIsBackWhateverItPromises(t *testing.T) {
 	t.Parallel()
-	b := setup(t)
-	id := b.doubt(t, "mail", unkeyed(), tools.NotSent, false)
-	var refusals atomic.Int32
-	b.remote.Before(func(w http.ResponseWriter, _ *http.Request, _ protocol.OperationID) bool {
-		if refusals.Add(1) > 2 {
-			return true
-		}
-		w.WriteHeader(http.StatusTooManyRequests)
-		return false
-	})
-	cfg := fast()
-	cfg.ClaimTTL = time.Second // each re-send waits for the end of the last grant
-	ledgertest.Run(t, b.reconciler(t, cfg, nil, b.remote.Tool(t, "mail", unkeyed(), 4, nil)))
-	b.becomes(id, protocol.OperationSucceeded)
-	if b.remote.Effects(id) != 1 || b.Column(id, "attempts") != "4" {
-		t.Errorf("%d effects after %s attempts", b.remote.Effects(id), b.Column(id, "attempts"))
+	for name, c := range map[string]tools.Capabilities{
+		"no promise":                   unkeyed(),
+		"a key of unknown retention":   {Class: tools.ClassIdempotencyKey, MaxRequestMS: maxRequest},
+		"a query, absence is no proof": queried(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			id := b.doubt(t, "mail", c, tools.NotSent, false)
+			var refusals atomic.Int32
+			b.remote.Before(func(w http.ResponseWriter, _ *http.Request, _ protocol.OperationID) bool {
+				if refusals.Add(1) > 2 {
+					return true
+				}
+				w.WriteHeader(http.StatusTooManyRequests)
+				return false
+			})
+			cfg := fast()
+			cfg.ClaimTTL = time.Second // each re-send waits for the end of the last grant
+			ledgertest.Run(t, b.reconciler(t, cfg, nil, b.remote.Tool(t, "mail", c, 4, nil)))
+			b.becomes(id, protocol.OperationSucceeded)
+			if b.remote.Effects(id) != 1 || b.Column(id, "attempts") != "4" || b.remote.Queries(id) != 0 {
+				t.Errorf("%d effects after %s attempts and %d queries", b.remote.Effects(id), b.Column(id, "attempts"), b.remote.Queries(id))
+			}
+		})
 	}
 }
 

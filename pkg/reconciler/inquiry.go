@@ -40,7 +40,7 @@ func (q inquiry) facts() tools.Facts {
 	d := q.doubt
 	return tools.Facts{
 		Basis:         tools.Kind(d.LastBasis),
-		CoversAll:     q.onlyAttempt(),
+		CoversAll:     q.coversAll(),
 		RunLive:       d.RunLive,
 		ResendAfter:   d.ResendAfter - q.told.Elapsed(),
 		RetentionLeft: d.RetentionLeft - q.asked.Elapsed(),
@@ -49,10 +49,16 @@ func (q inquiry) facts() tools.Facts {
 	}
 }
 
-// onlyAttempt reports whether the newest attempt is the only one that can have
-// had an effect: there was no other, or the tool is of a class for which the
-// database grants another only after all before it were proven not executed.
-func (q inquiry) onlyAttempt() bool {
+// coversAll reports whether the newest evidence speaks for every attempt: there
+// was no other, or the others are proven not to have been executed. For a
+// refusal of the newest attempt that follows from the tool's class, where it is
+// one for which the database grants another attempt only on that proof.
+func (q inquiry) coversAll() bool {
+	switch tools.Kind(q.doubt.LastBasis) {
+	case tools.NotSent, tools.NotExecuted:
+		return q.doubt.NoneExecuted
+	case tools.Succeeded, tools.Rejected, tools.InProgress, tools.KeyConflict, tools.Absent, tools.Unknown:
+	}
 	if q.doubt.Attempt <= 1 {
 		return true
 	}

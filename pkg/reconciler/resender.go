@@ -48,15 +48,11 @@ func (r *Reconciler) resend(ctx context.Context, q inquiry, f tools.Facts, reque
 		// The refusal of this attempt is one of the intent only if no earlier
 		// attempt can have had the effect.
 		f = q.facts()
-		f.Basis, f.CoversAll = tools.Rejected, q.onlyAttempt() && notExecuted(q.doubt.LastBasis)
+		f.Basis, f.CoversAll = tools.Rejected, q.doubt.NoneExecuted
 		if tools.Converge(q.promise, f).Do != tools.ActionConcludeFailed {
 			v.Status = protocol.OperationUnknown
 		}
 	case tools.NotSent, tools.NotExecuted, tools.InProgress, tools.KeyConflict, tools.Absent, tools.Unknown:
 	}
 	return q.resent(v, max(left, r.backoff(q))), true
-}
-
-func notExecuted(basis string) bool {
-	return basis == string(tools.NotSent) || basis == string(tools.NotExecuted)
 }

@@ -66,7 +66,7 @@ func (r *Reconciler) settled(ctx context.Context, c conclusion, err error) {
 		r.hooks.Resolved(c.tool, string(c.Status), c.ResolvedBy, c.age)
 		log.InfoContext(ctx, "doubt is resolved", "resolved_by", c.ResolvedBy, "age", c.age.String())
 	case err == nil:
-		r.hooks.PutBack(c.tool, c.Attention != "")
+		r.hooks.PutBack(c.tool, c.NextAttempt == 0 && c.Attention != "")
 	case errors.Is(err, protocol.ErrClaimLost), errors.Is(err, protocol.ErrNotFound):
 		// The ledger has kept it as evidence; whoever holds the doubt now, or
 		// takes it up next, will see it.

@@ -42,8 +42,6 @@ func nullTime(t time.Time) *time.Time {
 	return &t
 }
 
-func runUUID(id protocol.RunID) uuid.UUID { return uuid.UUID(id) }
-
 // parseOwner reads an owner column. What we wrote is a UUID; anything else is
 // a foreign value and reads as the zero owner, which owns nothing.
 func parseOwner(s *string) protocol.Owner {

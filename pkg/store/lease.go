@@ -167,7 +167,7 @@ const releaseLeasesSQL = `SELECT outcome FROM leasehold.release_leases($1, $2, $
 // ReleaseLease hands a run back after its work has stopped: the attempt is
 // returned and the run is queued at once. It is a courtesy: a lease that is
 // lost, or a reply that is lost, needs nothing further, the lease runs out by
-// itself. The error wraps ErrLeaseLost.
+// itself. The error wraps ErrLeaseLost, or ErrBusy if the row was locked.
 func (s *Store) ReleaseLease(ctx context.Context, lease protocol.Lease) error {
 	c := columnsOf([]protocol.Lease{lease})
 	out, err := query(ctx, s.pool, false, "release lease of "+lease.String(), func(int) (string, []any) {
@@ -176,8 +176,8 @@ func (s *Store) ReleaseLease(ctx context.Context, lease protocol.Lease) error {
 	if err != nil {
 		return err
 	}
-	if out[0] != "ok" {
-		return fmt.Errorf("release lease of %s: %w", lease, protocol.ErrLeaseLost)
+	if cause := renewError(out[0]); cause != nil {
+		return fmt.Errorf("release lease of %s: %w", lease, cause)
 	}
 	s.hints.send(ChannelRuns)
 	return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // -- name: ReadRun
-const readRunSQL = `SELECT task_id, tenant_id, workflow, status, revision, attempts, input, checkpoint
+const readRunSQL = `SELECT task_id, tenant_id, workflow, status, revision, attempts, input, checkpoint, read_at
   FROM leasehold.read_run($1, $2, $3)`
 
 // -- name: ReadJournal
@@ -38,7 +38,7 @@ func (s *Store) ReadRun(ctx context.Context, lease protocol.Lease) (RunState, er
 	var batch pgx.Batch
 	batch.Queue(readRunSQL, args...).QueryRow(func(row pgx.Row) error {
 		return row.Scan((*string)(&st.TaskID), &st.Tenant, &st.Workflow, (*string)(&st.Status),
-			(*int64)(&st.Revision), &st.Attempt, (*[]byte)(&st.Input), (*[]byte)(&st.Checkpoint))
+			(*int64)(&st.Revision), &st.Attempt, (*[]byte)(&st.Input), (*[]byte)(&st.Checkpoint), &st.ReadAt)
 	})
 	batch.Queue(readJournalSQL, args...).Query(func(rows pgx.Rows) (err error) {
 		st.Journal, err = pgx.CollectRows(rows, scanEntry)

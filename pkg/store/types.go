@@ -191,6 +191,8 @@ type RunState struct {
 	Attempt    int
 	Input      json.RawMessage
 	Checkpoint json.RawMessage
+	// ReadAt is when it was read, by the database's clock.
+	ReadAt time.Time
 	// Journal has the finished steps and plans of the runs that this one
 	// resumes, oldest run first, then this run's own entries.
 	Journal []JournalEntry

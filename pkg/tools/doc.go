@@ -9,7 +9,7 @@
 //
 // It does not promise that a tool keeps its word. A tool that is declared to
 // deduplicate and does not will be sent the same operation twice; declare less
-// when unsure. Package toolstest holds adapters to this contract.
+// when unsure.
 //
 // It knows nothing of the database and nothing of how outcomes are stored.
 package tools

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/leasehold/leasehold/pkg/backoff"
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 )
@@ -38,7 +39,7 @@ func (w *Worker) take(ctx, life, draining context.Context) {
 
 // await returns when it may be worth asking for runs again.
 func (w *Worker) await(ctx context.Context, more bool) {
-	timer := time.NewTimer(around(w.cfg.PollInterval))
+	timer := time.NewTimer(backoff.Spread(w.cfg.PollInterval))
 	defer timer.Stop()
 	freed := w.freed
 	if !more {
@@ -49,7 +50,7 @@ func (w *Worker) await(ctx context.Context, more bool) {
 	case <-timer.C:
 	case <-w.hint:
 		// All idle workers heard the same hint: do not come back in step.
-		sleep(ctx, jitter(gather))
+		sleep(ctx, backoff.Spread(gather))
 	case <-freed:
 		sleep(ctx, gather)
 	}

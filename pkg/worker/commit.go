@@ -21,10 +21,20 @@ func (s *session) commit(ctx context.Context, w store.Write) (store.WriteResult,
 	w.TTL = s.cfg.LeaseTTL
 	if givesUp(w.Kind) {
 		s.ending.Store(true)
-		defer s.ending.Store(false)
 	}
+	res, err := s.offer(ctx, w)
+	if err != nil || res.Ready {
+		s.ending.Store(false) // the lease is still held, or its loss is news
+	}
+	return res, err
+}
+
+// offer makes the write, as often as it takes to be decided.
+func (s *session) offer(ctx context.Context, w store.Write) (store.WriteResult, error) {
+	// The lease is renewed by the try that was committed, which may be the
+	// first one, whose answer was lost: trust must not count from a later one.
+	began := protocol.Now()
 	for try := 1; ; try++ {
-		began := protocol.Now()
 		// Not ctx's end: what is finished is offered to the database even if
 		// this worker no longer trusts its lease.
 		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.LeaseTTL)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/pkg/backoff"
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/workflow"
@@ -94,19 +95,22 @@ func (s *session) end(kind store.WriteKind, why error) error {
 		return err
 	}
 	w := store.Write{Kind: kind, Payload: raw}
-	message := "run failed"
 	if kind == store.WriteRetry {
 		failures := s.acquired.Attempt
 		if s.progressed {
 			failures = 1 // the database counts anew from an accepted step, too
 		}
-		w.Delay = backoff(failures, s.cfg.RetryBase, s.cfg.RetryCap)
-		message = "attempt failed"
+		w.Delay = backoff.Delay(s.cfg.RetryBase, s.cfg.RetryCap, failures)
 	}
 	if _, err := s.commit(s.ctx, w); err != nil {
 		return err
 	}
-	s.log.Warn(message, "revision", s.revision.Load(), "attempt", s.acquired.Attempt, "retry_in", w.Delay, "error", text)
+	log := s.log.With("revision", s.revision.Load(), "attempt", s.acquired.Attempt, "error", text)
+	if kind == store.WriteRetry {
+		log.Warn("attempt failed", "retry_in", w.Delay)
+	} else {
+		log.Warn("run failed")
+	}
 	return nil
 }
 
@@ -134,7 +138,7 @@ func (s *session) release() {
 			s.log.Info("run handed back", "revision", s.revision.Load())
 			return
 		}
-		if !sleep(ctx, backoff(try, 25*time.Millisecond, 100*time.Millisecond)) {
+		if !sleep(ctx, backoff.Delay(25*time.Millisecond, 100*time.Millisecond, try)) {
 			break
 		}
 	}

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -114,5 +115,58 @@ func TestALongSleepIsParkedAndEndsByTheDatabasesClock(t *testing.T) {
 				t.Errorf("slept %s, want at least 400ms", slept)
 			}
 		})
+	}
+}
+
+// slowParker is a real store whose answer to a park comes only after the
+// heartbeat has asked for the lease that the park gave up, and has been refused.
+type slowParker struct {
+	*store.Store
+	refused chan struct{}
+}
+
+func (s *slowParker) ConfirmLease(ctx context.Context, lease protocol.Lease, ttl time.Duration) error {
+	// Who confirms has been through a renewal.
+	err := s.Store.ConfirmLease(ctx, lease, ttl)
+	if errors.Is(err, protocol.ErrLeaseLost) {
+		signalOnce(s.refused)
+	}
+	return err
+}
+
+func (s *slowParker) Commit(ctx context.Context, w store.Write) store.WriteResult {
+	res := s.Store.Commit(ctx, w)
+	if w.Kind == store.WritePark {
+		select {
+		case <-s.refused:
+		case <-ctx.Done():
+		}
+	}
+	return res
+}
+
+func signalOnce(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func TestARenewalThatCrossesAParkIsNotTakenForALostLease(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	cfg := fast()
+	cfg.ParkAfter = 50 * time.Millisecond
+	st := &slowParker{Store: b.open(t, "worker", 4), refused: make(chan struct{}, 1)}
+	b.startWith(t, cfg, st, worker.Metrics{LeaseRenewed: func(outcome string) {
+		if outcome == "lost" {
+			signalOnce(st.refused) // let the test end, and fail
+		}
+	}}, calls(1))
+	run := b.create(t, store.NewTask{Workflow: "calls"})
+	eventually(t, "the park to be reported", func() bool { return b.log.count("run parked", run.String()) == 1 },
+		func() any { return b.log.all() })
+	if n := b.log.count("lease renewal refused"); n != 0 {
+		t.Errorf("the park was taken for a loss:\n%s", b.log.all())
 	}
 }

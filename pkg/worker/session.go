@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold/leasehold/pkg/backoff"
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/workflow"
@@ -159,7 +160,7 @@ func (s *session) renewed(err error) error {
 
 // pause waits before the next try of something, for as long as the lease lasts.
 func (s *session) pause(try int) {
-	sleep(s.ctx, backoff(try, 25*time.Millisecond, time.Second))
+	sleep(s.ctx, backoff.Delay(25*time.Millisecond, time.Second, try))
 }
 
 // definite reports whether err says that the lease is over for good.

@@ -21,7 +21,9 @@ type held struct {
 	release chan struct{}
 }
 
-func newHeld() *held { return &held{began: make(chan protocol.RunID, 100), release: make(chan struct{})} }
+func newHeld() *held {
+	return &held{began: make(chan protocol.RunID, 100), release: make(chan struct{})}
+}
 
 func (h *held) Name() string { return "held" }
 
@@ -196,7 +198,9 @@ func TestAWriteWhoseAnswerWasLostIsRecognisedAndMadeOnce(t *testing.T) {
 				}))
 				run := b.create(t, store.NewTask{Workflow: "three"})
 				r := b.awaitStatus(t, run, protocol.RunSucceeded)
-				if kinds := b.kinds(t, run); kinds != "start step plan complete" || !once.Load() {
+				// The database shows the run before the worker is told.
+				eventually(t, "the answer to be lost", once.Load, func() any { return nil })
+				if kinds := b.kinds(t, run); kinds != "start step plan complete" {
 					t.Errorf("journal is %q", kinds)
 				}
 				if r.Epoch != 1 {
@@ -275,16 +279,16 @@ func TestManySessionsRenewTheirLeasesInFewCalls(t *testing.T) {
 	h := newHeld()
 	b.start(t, fast(), st, h)
 	var runs []protocol.RunID
-	for range 20 {
+	for range 20 { // one after another, so that their beats begin out of step
 		runs = append(runs, b.create(t, store.NewTask{Workflow: "held"}))
-	}
-	for range runs {
 		<-h.began
 	}
-	from := st.renewals.Load()
-	eventually(t, "a hundred renewals", func() bool { return st.renewed.Load() >= 100 }, func() any { return st.renewed.Load() })
-	if calls := st.renewals.Load() - from; calls > 20 {
-		t.Errorf("%d leases renewed in %d calls, want at least five a call", st.renewed.Load(), calls)
+	// The first tick brings them together; what counts is what comes after.
+	eventually(t, "the first tick", func() bool { return st.renewed.Load() >= 40 }, func() any { return st.renewed.Load() })
+	from, renewed := st.renewals.Load(), st.renewed.Load()
+	eventually(t, "a hundred renewals", func() bool { return st.renewed.Load() >= renewed+100 }, func() any { return st.renewed.Load() })
+	if calls := st.renewals.Load() - from; calls > 15 {
+		t.Errorf("%d leases renewed in %d calls, want nearly all in one call a second", st.renewed.Load()-renewed, calls)
 	}
 	for _, run := range runs {
 		if r := b.run(t, run); !r.Owned || r.Epoch != 1 {

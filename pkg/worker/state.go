@@ -1,10 +1,8 @@
 package worker
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/workflow"
@@ -19,7 +17,7 @@ func stateOf(rs store.RunState) workflow.State {
 		Attempt:    rs.Attempt,
 		Input:      rs.Input,
 		Checkpoint: rs.Checkpoint,
-		Now:        databaseNow(rs),
+		Now:        rs.ReadAt,
 	}
 	for _, e := range rs.Journal {
 		if e.Kind == string(store.WriteStep) {
@@ -42,27 +40,8 @@ func operationsOf(ops []store.Operation) []workflow.Operation {
 	return out
 }
 
-// parkRecord is the payload of a park: for people, and to know after a pause
-// that it is over.
+// parkRecord is the payload of a park, for people.
 type parkRecord struct {
 	PauseMillis int64 `json:"pause_ms,omitempty"`
 	Operations  int   `json:"operations,omitempty"`
-}
-
-// databaseNow is a moment that has passed by the database's clock: that of the
-// newest journal entry, or the end of the pause that the run was parked for,
-// since only that end can have brought the run back.
-func databaseNow(rs store.RunState) time.Time {
-	var now time.Time
-	for _, e := range rs.Journal {
-		if !e.CreatedAt.After(now) {
-			continue
-		}
-		now = e.CreatedAt
-		var park parkRecord
-		if e.Kind == string(store.WritePark) && json.Unmarshal(e.Payload, &park) == nil && park.Operations == 0 {
-			now = now.Add(time.Duration(park.PauseMillis) * time.Millisecond)
-		}
-	}
-	return now
 }

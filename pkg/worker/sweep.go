@@ -1,6 +1,10 @@
 package worker
 
-import "context"
+import (
+	"context"
+
+	"github.com/leasehold/leasehold/pkg/backoff"
+)
 
 // sweepBatch bounds one sweep.
 const sweepBatch = 100
@@ -8,7 +12,7 @@ const sweepBatch = 100
 // sweep puts runs with expired leases back into the queue now and then while
 // there are free slots: recovery must not depend on the reconciler being up.
 func (w *Worker) sweep(ctx context.Context) {
-	for sleep(ctx, jitter(w.cfg.LeaseTTL/3)) {
+	for sleep(ctx, backoff.Spread(w.cfg.LeaseTTL/4)) {
 		if w.inUse() >= w.cfg.Slots {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/pkg/backoff"
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 )
@@ -53,7 +54,7 @@ func (w *waiter) add(lease protocol.Lease, ids []protocol.OperationID) *wait {
 		lease: lease,
 		done:  make(chan []store.Operation, 1),
 		open:  make(map[protocol.OperationID]struct{}, len(ids)),
-		due:   time.Now().Add(jitter(waitFirst)),
+		due:   time.Now().Add(backoff.Spread(waitFirst)),
 		pause: waitFirst,
 	}
 	for _, id := range ids {
@@ -141,7 +142,7 @@ func (w *waiter) look(now time.Time) ([]asked, time.Duration) {
 				due = append(due, asked{wt.lease, id})
 			}
 			wt.pause = min(2*wt.pause, waitMost)
-			wt.due = now.Add(jitter(wt.pause))
+			wt.due = now.Add(backoff.Spread(wt.pause))
 		}
 		next = min(next, wt.due.Sub(now))
 	}

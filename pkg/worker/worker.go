@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold/leasehold/pkg/backoff"
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/workflow"
@@ -122,7 +123,7 @@ func (w *Worker) listen(ctx context.Context, channel string, f func()) {
 		if err := w.store.Listen(ctx, channel, f); err != nil && ctx.Err() == nil {
 			w.log.DebugContext(ctx, "listening interrupted", "channel", channel, "error", err)
 		}
-		sleep(ctx, around(time.Second))
+		sleep(ctx, backoff.Spread(time.Second))
 	}
 }
 

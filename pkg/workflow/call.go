@@ -191,7 +191,7 @@ func (r *Run) result(in Intent) (Result, error) {
 			Step: in.Step, Tool: op.Tool, OperationID: op.ID,
 			Status: op.Status, RemoteID: op.RemoteID, Result: value,
 		}
-	default:
+	case protocol.OperationPrepared, protocol.OperationDispatching, protocol.OperationUnknown:
 		return Result{}, fmt.Errorf("operation %s is still %s: %w", op.ID, op.Status, protocol.ErrOpenOperations)
 	}
 	return res, nil

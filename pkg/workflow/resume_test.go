@@ -58,7 +58,9 @@ func TestAnotherIntentUnderAnEarlierRunsSucceededStepIsRefused(t *testing.T) {
 	t.Parallel()
 	old := newLedger()
 	call := func(amount int) func(context.Context, *workflow.Run) (any, error) {
-		return func(ctx context.Context, r *workflow.Run) (any, error) { return r.Call(ctx, "charge", "payments", amount) }
+		return func(ctx context.Context, r *workflow.Run) (any, error) {
+			return r.Call(ctx, "charge", "payments", amount)
+		}
 	}
 	succeeded(t, old.execute(t.Context(), call(1)), "1")
 	next := old.inherit()

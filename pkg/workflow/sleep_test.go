@@ -10,7 +10,9 @@ import (
 	"github.com/leasehold/leasehold/pkg/workflow"
 )
 
-func nap(ctx context.Context, r *workflow.Run) (any, error) { return nil, r.Sleep(ctx, "nap", time.Hour) }
+func nap(ctx context.Context, r *workflow.Run) (any, error) {
+	return nil, r.Sleep(ctx, "nap", time.Hour)
+}
 
 // whole rounds away the microseconds that the test itself takes.
 func whole(pauses []time.Duration) []time.Duration {

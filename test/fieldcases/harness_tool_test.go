@@ -17,8 +17,8 @@ import (
 // own. POST /effects causes an effect, GET /effects looks one up; both know the
 // operation by the header X-Operation-Id.
 //
-// By default it is plain: every arrival commits. Set the fields that change it
-// before anything is started, or under change.
+// By default it is plain: every arrival commits. The fields that alter it are
+// set under change, also before anything is started.
 type fakeTool struct {
 	url string
 
@@ -55,11 +55,14 @@ type effectLedger struct {
 // arrival is one request for an effect.
 type arrival struct {
 	op     protocol.OperationID
+	step   string // of the run, from the operation's id
 	run    string
 	client string // the process that sent it
 	body   json.RawMessage
 	at     time.Time
 	n      int // how many of this operation have arrived, with this one
+	// gone is closed when the client has given up, or was answered.
+	gone <-chan struct{}
 
 	tool *fakeTool
 }
@@ -125,9 +128,15 @@ func (f *fakeTool) create(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // nothing has arrived that could be acted on
 	}
+	op := protocol.OperationID(r.Header.Get("X-Operation-Id"))
+	parts, err := protocol.ParseOperationID(op)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	a := &arrival{
-		op: protocol.OperationID(r.Header.Get("X-Operation-Id")), run: r.Header.Get("X-Run-Id"),
-		client: r.Header.Get("X-Client"), body: body, at: time.Now(), tool: f,
+		op: op, step: string(parts.StepID), run: r.Header.Get("X-Run-Id"),
+		client: r.Header.Get("X-Client"), body: body, at: time.Now(), gone: r.Context().Done(), tool: f,
 	}
 	f.mu.Lock()
 	l := f.ledger(a.op)

@@ -132,10 +132,6 @@ func (w *world) addTool(name string, f *fakeTool, class tools.Class, change func
 	w.tools = append(w.tools, toolEntry{Name: name, Kind: "http", Slots: 20, Config: cfg})
 }
 
-// capabilities is what the named tool promises, as stored with an operation
-// that the test registers by hand.
-func (w *world) capabilities(c tools.Capabilities) json.RawMessage { return c.Snapshot() }
-
 // configFile writes the configuration with the named tools (all if none).
 func (w *world) configFile(only []string) string {
 	w.t.Helper()
@@ -329,11 +325,12 @@ func (w *world) exec(sql string, args ...any) {
 // release is called (which commits) or the test ends (which rolls back).
 func (w *world) hold(sql string, args ...any) (release func()) {
 	w.t.Helper()
-	conn := w.db.Conn(w.t, "superuser")
-	tx, err := conn.Begin(w.ctx)
+	tx, err := w.probe.Begin(w.ctx)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	// After a commit it says that the transaction is over, which is no news.
+	w.t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
 	if _, err := tx.Exec(w.ctx, sql, args...); err != nil {
 		w.t.Fatalf("hold %s: %v", sql, err)
 	}
@@ -343,6 +340,17 @@ func (w *world) hold(sql string, args ...any) (release func()) {
 			w.t.Errorf("release %s: %v", sql, err)
 		}
 	}
+}
+
+// begin opens a transaction as a role; it is rolled back with the test.
+func (w *world) begin(role string) pgx.Tx {
+	w.t.Helper()
+	tx, err := w.db.Conn(w.t, role).Begin(w.ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	return tx
 }
 
 // until waits for a condition. It fails the test after limit.
@@ -375,7 +383,7 @@ func (w *world) untilOp(id protocol.OperationID, status protocol.OperationStatus
 	return r
 }
 
-// epochs lists the terms of a run, oldest first, as "epoch owner".
+// terms lists the terms of a run, oldest first, as "epoch owner".
 func (w *world) terms(id protocol.RunID) []string {
 	w.t.Helper()
 	rows, err := w.probe.Query(w.ctx,

@@ -172,4 +172,3 @@ func checkID(id string) error {
 func problem(i int, field, format string, args ...any) error {
 	return fmt.Errorf("plan: steps[%d].%s: %w: %w", i, field, protocol.ErrInvalid, fmt.Errorf(format, args...))
 }
-

@@ -1,22 +1,22 @@
-// Command labworker is a worker with workflows that misbehave, for the field
-// cases. It takes the configuration, flags and signals of the stock worker.
+// Command labworker is a worker with workflows that misbehave or dawdle, for
+// the field cases. It takes the configuration, flags and signals of the stock
+// worker.
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"syscall"
+	"time"
 
-	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/runner"
 	"github.com/leasehold/leasehold/pkg/workflow"
 )
 
 func main() {
 	p := runner.Builtins()
-	p.Workflows = append(p.Workflows, workflow.New("poison", poison), workflow.New("steps", steps))
+	p.Workflows = append(p.Workflows, workflow.New("poison", poison), workflow.New("linger", linger))
 	os.Exit(runner.Worker(p))
 }
 
@@ -29,17 +29,36 @@ func poison(ctx context.Context, _ *workflow.Run) (any, error) {
 	return nil, context.Cause(ctx)
 }
 
-// steps saves as many local steps as its input says.
-func steps(ctx context.Context, r *workflow.Run) (any, error) {
-	var n int
-	if err := json.Unmarshal(r.RawInput(), &n); err != nil {
+// linger is one long local step, which ends when a file appears, and then a
+// call of a tool if one is named.
+func linger(ctx context.Context, r *workflow.Run) (any, error) {
+	var in struct {
+		File string `json:"file"`
+		Tool string `json:"tool"`
+	}
+	if err := json.Unmarshal(r.RawInput(), &in); err != nil {
 		return nil, workflow.Fail(err)
 	}
-	for i := range n {
-		_, err := r.Do(ctx, protocol.StepID(fmt.Sprintf("s%d", i)), func(context.Context) (any, error) { return i, nil })
-		if err != nil {
-			return nil, err
+	_, err := r.Do(ctx, "linger", func(ctx context.Context) (any, error) {
+		return true, appeared(ctx, in.File)
+	})
+	if err != nil || in.Tool == "" {
+		return nil, err
+	}
+	return r.Call(ctx, "call", in.Tool, map[string]int{"amount": 1})
+}
+
+func appeared(ctx context.Context, file string) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(file); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
 		}
 	}
-	return n, nil
 }
