@@ -36,9 +36,10 @@ func TestAnImpossibleConfigurationIsRefusedByName(t *testing.T) {
 			}
 		})
 	}
+	// A fresh installation has no tools yet: it idles, and says so.
 	var none []tools.Tool
-	if err := dispatcher.DefaultConfig().Validate(ledgertest.Registry(t, none...)); err == nil {
-		t.Error("a dispatcher without tools was accepted")
+	if err := dispatcher.DefaultConfig().Validate(ledgertest.Registry(t, none...)); err != nil {
+		t.Errorf("a dispatcher without tools: %v", err)
 	}
 	if err := dispatcher.DefaultConfig().Validate(ledgertest.Registry(t, slow)); err != nil {
 		t.Errorf("the defaults: %v", err)

@@ -43,7 +43,6 @@ func TestTheStockProcessesJudgeAConfigurationByWhatIsLinkedIn(t *testing.T) {
 		{"worker, example", "worker", []string{"--config", example}, 0, "is valid"},
 		{"worker, plan and http", "worker", []string{"--config", tool, "--set", "worker.workflows=plan"}, 0, "is valid"},
 		{"dispatcher, http", "dispatcher", []string{"--config", tool}, 0, "is valid"},
-		{"dispatcher, example without tools", "dispatcher", []string{"--config", example}, 2, "no tools"},
 		{"reconciler, example", "reconciler", []string{"--config", example}, 0, "is valid"},
 		{"worker, unknown workflow", "worker", []string{"--set", "worker.workflows=agent"}, 2, "has plan"},
 	} {
