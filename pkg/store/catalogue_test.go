@@ -18,7 +18,7 @@ var roles = []string{"worker", "dispatcher", "reconciler", "operator", "callback
 
 func (b *bundle) column(sql string, args ...any) []string {
 	b.t.Helper()
-	rows, err := b.db.Pool(b.t, "").Query(b.ctx, sql, args...)
+	rows, err := b.probe.Query(b.ctx, sql, args...)
 	if err != nil {
 		b.t.Fatalf("probe %s: %v", sql, err)
 	}

@@ -29,7 +29,7 @@ func TestAClaimTakesExactlyTheRowsItLockedUnderAnyPlan(t *testing.T) {
 	b.running().planMany("pay", 500)
 	for _, role := range []string{"dispatcher", "worker", "reconciler"} {
 		for _, setting := range []string{"enable_hashjoin", "enable_mergejoin", "enable_material", "enable_hashagg", "enable_sort"} {
-			if _, err := b.db.Pool(t, "").Exec(b.ctx, fmt.Sprintf(`ALTER ROLE test_%s IN DATABASE %s SET %s = off`, role, b.db.Name, setting)); err != nil {
+			if _, err := b.probe.Exec(b.ctx, fmt.Sprintf(`ALTER ROLE test_%s IN DATABASE %s SET %s = off`, role, b.db.Name, setting)); err != nil {
 				t.Fatal(err)
 			}
 		}

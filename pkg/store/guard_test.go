@@ -25,7 +25,7 @@ func TestTheTablesThemselvesRefuseIllegalHistory(t *testing.T) {
 		t.Fatal(o.Err)
 	}
 
-	pool := b.db.Pool(t, "")
+	pool := b.probe
 	for name, sql := range map[string]string{
 		"a run's revision goes back":                `UPDATE agent_runs SET revision = revision - 1, checkpoint = '1' WHERE run_id = '` + live.lease.RunID.String() + `'`,
 		"a run's revision jumps":                    `UPDATE agent_runs SET revision = revision + 2 WHERE run_id = '` + live.lease.RunID.String() + `'`,

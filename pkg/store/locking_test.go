@@ -16,7 +16,7 @@ import (
 // called.
 func (b *bundle) hold(sql string, args ...any) (release func()) {
 	b.t.Helper()
-	tx, err := b.db.Pool(b.t, "").Begin(b.ctx)
+	tx, err := b.probe.Begin(b.ctx)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -198,11 +198,11 @@ func (b *bundle) runningWithoutJournal() *held {
 	b.t.Helper()
 	run := b.task(nil)
 	a := protocol.Lease{RunID: run, Owner: protocol.NewOwner(), Epoch: 1}
-	if _, err := b.db.Pool(b.t, "").Exec(b.ctx, `UPDATE leasehold.worker_leases
+	if _, err := b.probe.Exec(b.ctx, `UPDATE leasehold.worker_leases
 	    SET owner = $2, epoch = 1, expires_at = clock_timestamp() + interval '1 minute' WHERE run_id = $1`, run.String(), a.Owner.String()); err != nil {
 		b.t.Fatal(err)
 	}
-	if _, err := b.db.Pool(b.t, "").Exec(b.ctx, `UPDATE leasehold.agent_runs SET status = 'running', revision = 1 WHERE run_id = $1`, run.String()); err != nil {
+	if _, err := b.probe.Exec(b.ctx, `UPDATE leasehold.agent_runs SET status = 'running', revision = 1 WHERE run_id = $1`, run.String()); err != nil {
 		b.t.Fatal(err)
 	}
 	return &held{b: b, lease: a, revision: 1}

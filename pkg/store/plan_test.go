@@ -125,7 +125,7 @@ func TestACommitOfManyRunsDoesNotWalkTheTables(t *testing.T) {
 // explained is the plan of a statement under the settings of our functions.
 func (b *bundle) explained(sql string) string {
 	b.t.Helper()
-	tx, err := b.db.Pool(b.t, "").Begin(b.ctx)
+	tx, err := b.probe.Begin(b.ctx)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestARenewalTouchesNoIndex(t *testing.T) {
 		return b.text(`SELECT (n_tup_upd >= 1000)::text FROM pg_stat_user_tables WHERE relname = 'worker_leases' AND schemaname = 'leasehold'`) == "true"
 	})
 	var updates, hot int64
-	if err := b.db.Pool(t, "").QueryRow(b.ctx, `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables
+	if err := b.probe.QueryRow(b.ctx, `SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables
 	    WHERE relname = 'worker_leases' AND schemaname = 'leasehold'`).Scan(&updates, &hot); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/leasehold/leasehold/internal/pgtest"
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
@@ -20,6 +22,7 @@ type bundle struct {
 	t          *testing.T
 	ctx        context.Context
 	db         *pgtest.DB
+	probe      *pgxpool.Pool // superuser: only to look, and to plant what no role may
 	worker     *store.Store
 	dispatcher *store.Store
 	reconciler *store.Store
@@ -32,6 +35,7 @@ func setup(t *testing.T) *bundle {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(stop)
 	b := &bundle{t: t, ctx: ctx, db: pgtest.New(t)}
+	b.probe = b.db.Pool(t, "")
 	b.worker, b.dispatcher = b.open("worker", nil), b.open("dispatcher", nil)
 	b.reconciler, b.operator = b.open("reconciler", nil), b.open("operator", nil)
 	return b
@@ -175,7 +179,7 @@ func (b *bundle) complete(r store.OperationResult) store.OperationOutcome {
 func (b *bundle) text(sql string, args ...any) string {
 	b.t.Helper()
 	var s *string
-	if err := b.db.Pool(b.t, "").QueryRow(b.ctx, sql, args...).Scan(&s); err != nil {
+	if err := b.probe.QueryRow(b.ctx, sql, args...).Scan(&s); err != nil {
 		b.t.Fatalf("probe %s: %v", sql, err)
 	}
 	if s == nil {
