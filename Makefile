@@ -23,6 +23,21 @@ test: ## Run every test on real PostgreSQL, race detector on
 	@.ci/setup.sh test
 	@.ci/test.sh
 
+.PHONY: accept
+accept: ## Run experiments A to H on real processes and print what was observed
+	@.ci/setup.sh test
+	@mkdir -p artifacts
+	@LEASEHOLD_ACCEPTANCE_REPORT=$(CURDIR)/artifacts go test -C test/acceptance -count=1 -parallel 4 -timeout 10m
+
+.PHONY: mutants
+mutants: ## Remove each guard in turn and see the test that holds it fail
+	@.ci/setup.sh test
+	@go run ./internal/pgtest/cmd/testcluster -- go run ./test/mutants -only '$(ONLY)'
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZTIME each (default 20s)
+	@FUZZTIME='$(or $(FUZZTIME),20s)' .ci/fuzz.sh
+
 .PHONY: lint
 lint: ## Check style and the mistakes listed in .golangci.yml
 	@.ci/lint.sh

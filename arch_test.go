@@ -180,6 +180,11 @@ var house = []place{
 		why:   "an example uses what a user can use, and a local database",
 	},
 	{
+		dir: "test/lab",
+		may: []string{"pkg/store", "pkg/tools", "pkg/protocol"},
+		why: "it starts programs and links none of them, nor a database: a program may use it as well as a test",
+	},
+	{
 		dir: "test/...",
 		may: []string{"pkg/...", "internal/...", "migrations", "test/..."},
 		why: "whole-system tests start programs as processes, they do not link them",
@@ -205,6 +210,7 @@ var confined = []struct {
 			"pkg/store", "migrations", "internal/localpg", "internal/pgtest", "internal/pgtest/...", "internal/app",
 			"internal/ledgertest", // takes the database away
 			"internal/telemetry",  // reads the pool's counters
+			"test/lab",            // looks at the rows from outside
 			"examples/demo",       // compares the ledgers from outside, as an auditor would
 		},
 		"pgx types stop in the store: only there is it known which errors mean that a write may have happened",

@@ -81,7 +81,7 @@ alone): database.roles.operator.dsn, else database.dsn. In a folder where
 		return usageError{fmt.Errorf("--output must be table, tsv or json, not %q", e.output)}
 	}
 	root.AddCommand(e.taskCommand(), e.runCommand(), e.operationCommand(), e.migrateCommand(), e.configCommand(),
-		e.devCommand(), e.processCommand(), e.versionCommand())
+		e.doctorCommand(), e.devCommand(), e.processCommand(), e.versionCommand())
 	return root
 }
 

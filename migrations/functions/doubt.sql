@@ -253,6 +253,11 @@ BEGIN
             WHEN 'not_executed' THEN none_executed(q.id) AND r.status NOT IN ('pending','running')
             ELSE false END) THEN 'not_allowed'
         WHEN q.status = 'succeeded' AND q.basis <> 'succeeded' THEN 'not_allowed'
+        -- Somebody under a real claim saw the effect: "it failed" is then not a
+        -- reconciler's to say.
+        WHEN q.status = 'failed_final' AND EXISTS (
+            SELECT FROM operation_journal e
+            WHERE e.operation_id = q.id AND e.entry > 0 AND e.trusted AND e.to_status = 'succeeded') THEN 'not_allowed'
         WHEN q.resolved_by = 'late_response' AND q.status <> 'unknown' AND NOT EXISTS (
             SELECT FROM operation_journal e
             WHERE e.operation_id = q.id AND e.entry > 0 AND e.trusted AND e.to_status = q.status) THEN 'not_allowed'
@@ -262,7 +267,10 @@ BEGIN
            AS q(id, owner, revision, digest, call_id, status, basis, resolved_by, i)
     LEFT JOIN tool_operations o ON o.operation_id = q.id
     LEFT JOIN agent_runs r ON r.run_id = o.run_id
+    -- A refused resolution is kept as evidence under its call id too: only an
+    -- accepted one is recognised.
     LEFT JOIN operation_journal j ON j.operation_id = q.id AND j.call_id = q.call_id AND j.revision >= q.revision
+      AND (j.entry = 0 OR j.kind = 'query')
   ) x;
 
   v_ok := ARRAY(SELECT o.i FROM unnest(v_outcome) WITH ORDINALITY AS o(outcome, i) WHERE o.outcome = 'ok');

@@ -167,6 +167,7 @@ BEGIN
   v_runs := ARRAY(
     SELECT l.run_id FROM worker_leases l
     WHERE l.run_id = ANY (v_locked) AND (l.owner IS NULL OR l.expires_at <= v_at)
+      AND coalesce(l.owner <> ALL (p_owner), true)  -- an owner acquires once
     ORDER BY l.run_id);
   -- A queue row whose run is finished or well owned is left over from a race
   -- (a wake-up that crossed a takeover): what it announced has happened.
@@ -204,7 +205,8 @@ SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS
 $$;
 
 -- acquire_lease takes the lease of one run, queued or not, waiting for its row
--- at most p_lock_timeout_ms. outcome: ok | held | missing | terminal | exhausted.
+-- at most p_lock_timeout_ms.
+-- outcome: ok | held | lease_lost | missing | terminal | exhausted.
 CREATE OR REPLACE FUNCTION leasehold.acquire_lease(
   p_run uuid, p_owner text, p_ttl_ms bigint, p_worker text, p_lock_timeout_ms integer
 ) RETURNS TABLE (
@@ -245,8 +247,9 @@ BEGIN
     RETURN QUERY SELECT 'ok', v_wait, a.* FROM acquired_runs(ARRAY[p_run], '{}') a;
     RETURN;
   END IF;
-  IF v_lease.owner IS NOT NULL AND v_lease.expires_at > v_at THEN
-    RETURN QUERY SELECT 'held', v_wait,
+  -- An owner acquires once: its lease is over, and another term needs another owner.
+  IF v_lease.owner IS NOT NULL AND (v_lease.expires_at > v_at OR v_lease.owner = p_owner) THEN
+    RETURN QUERY SELECT CASE WHEN v_lease.owner = p_owner THEN 'lease_lost' ELSE 'held' END, v_wait,
       p_run, NULL::text, v_lease.epoch, NULL::text, NULL::text, NULL::text, NULL::text,
       NULL::text, NULL::bigint, NULL::integer, NULL::timestamptz, false, 0::bigint, NULL::text;
     RETURN;

@@ -134,6 +134,15 @@ BEGIN
        OR EXISTS (SELECT FROM unnest(p_op_id, p_op_tool, p_op_digest) WITH ORDINALITY AS d(id, tool, digest, i)
                   WHERE d.id = o.id AND d.i < o.i AND (d.tool <> o.tool OR d.digest <> o.digest));
     v_outcome := mark(v_outcome, v_bad, 'intent_mismatch');
+    -- A run that resumes another one has that one's effects: the same step
+    -- would cause its effect a second time, under a second id.
+    SELECT array_agg(DISTINCT o.item) INTO v_bad
+    FROM unnest(p_op_item, p_op_step, p_op_version) AS o(item, step_id, version)
+    JOIN agent_runs r ON r.run_id = p_run[o.item] AND r.resumed_from IS NOT NULL
+    CROSS JOIN LATERAL run_ancestry(r.resumed_from) a
+    JOIN tool_operations t ON t.run_id = a.run_id AND t.step_id = o.step_id AND t.effect_version = o.version
+    WHERE t.status = 'succeeded';
+    v_outcome := mark(v_outcome, v_bad, 'intent_mismatch');
   END IF;
 
   IF 'complete' = ANY (p_kind) THEN

@@ -36,17 +36,22 @@ func judge(err error) verdict {
 		return again
 	}
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		switch {
-		case pg.Code == "40001" || pg.Code == "40P01":
-			return again
-		// FATAL and PANIC end the session; they can arrive after the commit
-		// and before its acknowledgement.
-		case pg.Severity == "ERROR" || pg.SeverityUnlocalized == "ERROR":
-			return refused
-		}
+	if !errors.As(err, &pg) {
+		return doubt
 	}
-	return doubt
+	severity := pg.SeverityUnlocalized
+	if severity == "" {
+		severity = pg.Severity // a server before 9.6
+	}
+	// FATAL and PANIC end the session; they can arrive after the commit and
+	// before its acknowledgement.
+	if severity != "ERROR" {
+		return doubt
+	}
+	if pg.Code == "40001" || pg.Code == "40P01" {
+		return again
+	}
+	return refused
 }
 
 // name turns the database's refusals into the protocol's errors.

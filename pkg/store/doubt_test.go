@@ -325,6 +325,69 @@ func TestRetryResumesByDefaultAndRepeatsEffectsOnlyWhenTold(t *testing.T) {
 	}
 }
 
+func TestAResumedRunCannotPlanAgainWhatAnEarlierRunHasDone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	h := b.acquire(b.task(func(nt *store.NewTask) { nt.TaskID = "t" }), ttl)
+	h.plan("pay", "pay", keyed)
+	if o := b.complete(result(b.claim("pay", 1, ttl)[0], protocol.OperationSucceeded)); o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	h.must(store.WriteFail, nil)
+	retry := func(change func(*store.RetryTask)) *held {
+		r := store.RetryTask{TaskID: "t", Actor: store.Actor{Name: "ann", Reason: "refunded"}}
+		change(&r)
+		run, err := b.operator.RetryTask(b.ctx, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.acquire(run, ttl)
+	}
+	plan := func(h *held) error {
+		op := h.operation("pay", "pay", keyed, `{"amount":1}`)
+		return h.write(store.WritePlan, func(w *store.Write) { w.StepID = op.StepID; w.Operations = []store.NewOperation{op} }).Err
+	}
+	resumed := retry(func(*store.RetryTask) {})
+	if err := plan(resumed); !errors.Is(err, protocol.ErrIntentMismatch) {
+		t.Fatalf("a resumed run planned a finished step again: %v", err)
+	}
+	resumed.must(store.WriteFail, nil)
+	// Told to repeat effects, it may.
+	if err := plan(retry(func(r *store.RetryTask) { r.Fresh, r.RepeatEffects = true, true })); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARefusedResolutionIsNotTakenForAnAcceptedOneWhenRepeated(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	h := b.running()
+	id := b.unknown(h, "pay", keyed, "unknown")
+	d := b.take("pay")
+	wrong := d.Claim
+	wrong.Owner = protocol.NewOwner()
+	r := store.Resolution{
+		Claim: wrong, Call: protocol.NewCallID(), Digest: d.Digest, Status: protocol.OperationSucceeded,
+		ResolvedBy: "query", Basis: "succeeded",
+	}
+	for range 2 {
+		out, err := b.reconciler.ResolveOperations(b.ctx, []store.Resolution{r})
+		if err != nil || !errors.Is(out[0].Err, protocol.ErrClaimLost) || b.status(id) != "unknown" {
+			t.Fatalf("resolved without the claim: %+v, %v", out, err)
+		}
+	}
+}
+
+func TestAnOwnerAcquiresOnce(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	h := b.acquire(b.task(nil), time.Millisecond)
+	b.until("the lease's expiry", func() bool { return b.expired(h.lease.RunID) })
+	if _, err := b.worker.AcquireLease(b.ctx, h.lease.RunID, h.lease.Owner, ttl, "w"); !errors.Is(err, protocol.ErrLeaseLost) {
+		t.Fatalf("the same owner again: %v", err)
+	}
+}
+
 func TestCreatingATaskTwiceIsOneTaskAndAnotherDefinitionIsAConflict(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

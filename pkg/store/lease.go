@@ -38,8 +38,8 @@ const acquireLeaseSQL = `SELECT outcome, lock_wait_us, ` + acquiredColumns + `
   FROM leasehold.acquire_lease($1, $2, $3, $4, $5)`
 
 // AcquireLease takes the lease of one run, queued or not. It waits for the row
-// at most ttl/10. The error wraps ErrLeaseHeld, ErrNotFound, ErrTerminal,
-// ErrBusy or ErrOutcomeUnknown.
+// at most ttl/10. The error wraps ErrLeaseHeld, ErrLeaseLost (owner has had this
+// lease already), ErrNotFound, ErrTerminal, ErrBusy or ErrOutcomeUnknown.
 func (s *Store) AcquireLease(
 	ctx context.Context, run protocol.RunID, owner protocol.Owner, ttl time.Duration, worker string,
 ) (Acquired, error) {
@@ -61,6 +61,8 @@ func (s *Store) AcquireLease(
 		return list[0], nil
 	case "held":
 		return list[0], fmt.Errorf("acquire lease of run %s: %w", run, protocol.ErrLeaseHeld)
+	case "lease_lost":
+		return list[0], fmt.Errorf("acquire lease of run %s again: %w", run, protocol.ErrLeaseLost)
 	case "missing":
 		return list[0], fmt.Errorf("acquire lease of run %s: %w", run, protocol.ErrNotFound)
 	default:

@@ -70,7 +70,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{pool: pool, beats: beats, logger: cfg.Logger, marks: newLowWater()}
 	s.writes = newCommitter(s)
 	s.hints = newHinter(s)
-	if err := s.Ping(ctx); err != nil {
+	// A closed gate is no reason to stay away: whoever looks into why it is closed
+	// must get in. Readiness is Ping's.
+	if _, err := s.GateState(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}

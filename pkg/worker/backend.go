@@ -53,6 +53,9 @@ func (s *session) Commit(ctx context.Context, rec workflow.Record) error {
 		w.Kind = store.WriteCheckpoint
 	case workflow.RecordPlan:
 		w.Kind = store.WritePlan
+		if tool, lacking := s.lacks(rec.Intents); lacking {
+			return s.passOn(ctx, tool)
+		}
 		ops, err := s.operations(rec.Intents)
 		if err != nil {
 			return err
@@ -69,11 +72,7 @@ func (s *session) Commit(ctx context.Context, rec workflow.Record) error {
 func (s *session) operations(intents []workflow.Intent) ([]store.NewOperation, error) {
 	ops := make([]store.NewOperation, len(intents))
 	for i, in := range intents {
-		promise, ok := s.cfg.Tools[in.Tool]
-		if !ok {
-			return nil, fmt.Errorf("step %q: tool %q is not configured on this worker", in.Step, in.Tool)
-		}
-		capabilities, err := json.Marshal(promise)
+		capabilities, err := json.Marshal(s.cfg.Tools[in.Tool])
 		if err != nil {
 			return nil, fmt.Errorf("encode capabilities of tool %q: %w", in.Tool, err)
 		}
@@ -83,6 +82,29 @@ func (s *session) operations(intents []workflow.Intent) ([]store.NewOperation, e
 		}
 	}
 	return ops, nil
+}
+
+// lacks names a tool of the intents that this worker does not have.
+func (s *session) lacks(intents []workflow.Intent) (tool string, lacking bool) {
+	for _, in := range intents {
+		if _, ok := s.cfg.Tools[in.Tool]; !ok {
+			return in.Tool, true
+		}
+	}
+	return "", false
+}
+
+// passOn leaves the run to a worker that has the tool. During a rollout old and
+// new configurations stand side by side; an attempt charged for what this one
+// does not know would fail the run for good before the rollout is over
+// (riverqueue/river#1105). So the run is parked, which charges nothing, and
+// offered again after a while to whoever is there then.
+func (s *session) passOn(ctx context.Context, tool string) error {
+	s.log.WarnContext(ctx, "run needs a tool that this worker does not have", "revision", s.revision.Load(), "tool", tool)
+	if err := s.park(ctx, store.Wait{Timeout: s.cfg.LeaseTTL}); err != nil {
+		return err
+	}
+	return fmt.Errorf("tool %q is not configured on this worker", tool)
 }
 
 // Wait implements workflow.Backend: in memory for a moment, then parked.

@@ -1,0 +1,252 @@
+package lab
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Proxy is a network path that can fail: it delays, resets, or swallows without
+// a FIN.
+type Proxy struct {
+	listener net.Listener
+	work     sync.WaitGroup
+
+	mu       sync.Mutex // guards all below
+	upstream string
+	links    map[*link]struct{}
+	open     chan struct{} // closed while traffic passes
+	mute     bool          // only the server's words are held
+	held     int           // bytes that a client has said and that are held
+	pause    time.Duration
+	closed   bool
+}
+
+// link is one connection through the Proxy.
+type link struct {
+	client, server *net.TCPConn
+	// hello is the beginning of what the client said: for PostgreSQL the
+	// startup message, with user, database and application_name.
+	hello []byte
+}
+
+// NewProxy makes a path to an address or to the host of a URL.
+func NewProxy(t T, target string) *Proxy {
+	t.Helper()
+	if u, err := url.Parse(target); err == nil && u.Host != "" {
+		target = u.Host
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	passing := make(chan struct{})
+	close(passing)
+	p := &Proxy{listener: l, upstream: target, links: map[*link]struct{}{}, open: passing}
+	p.work.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Through returns a URL (a connection string, too) that leads through the
+// Proxy.
+func (p *Proxy) Through(target string) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		panic(err)
+	}
+	u.Host = p.listener.Addr().String()
+	return u.String()
+}
+
+// BlackHole swallows everything from now on, in both directions, FINs included,
+// also on new connections. restore delivers what was held, as TCP would.
+func (p *Proxy) BlackHole() { p.stop(false) }
+
+// Mute holds what the server says; the client is heard. What it asks for is
+// done, and it does not learn that.
+func (p *Proxy) Mute() { p.stop(true) }
+
+func (p *Proxy) stop(mute bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mute, p.held = mute, 0
+	select {
+	case <-p.open:
+		p.open = make(chan struct{})
+	default:
+	}
+}
+
+func (p *Proxy) Restore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.open:
+	default:
+		close(p.open)
+	}
+}
+
+// Redirect has new connections lead somewhere else, as a database's endpoint
+// does after a failover. See Reset for the old ones.
+func (p *Proxy) Redirect(target string) {
+	if u, err := url.Parse(target); err == nil && u.Host != "" {
+		target = u.Host
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.upstream = target
+}
+
+// Held is how many bytes of clients wait in the black hole: more than none says
+// that somebody has sent something.
+func (p *Proxy) Held() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
+// Delay holds everything up for d.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pause = d
+}
+
+// Reset breaks the connections that match (all if match is nil), with an RST,
+// and returns how many.
+func (p *Proxy) Reset(match func(hello []byte) bool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for l := range p.links {
+		if match == nil || match(slices.Clone(l.hello)) {
+			l.abort()
+			n++
+		}
+	}
+	return n
+}
+
+func (l *link) abort() {
+	for _, c := range []*net.TCPConn{l.client, l.server} {
+		_ = c.SetLinger(0) // an RST instead of a FIN
+		_ = c.Close()
+	}
+}
+
+func (p *Proxy) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	_ = p.listener.Close()
+	p.Restore()
+	p.Reset(nil)
+	p.work.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.work.Go(func() { p.serve(c.(*net.TCPConn)) })
+	}
+}
+
+func (p *Proxy) serve(client *net.TCPConn) {
+	p.pass(true)
+	p.mu.Lock()
+	upstream := p.upstream
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", upstream)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	l := &link{client: client, server: server.(*net.TCPConn)}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		l.abort()
+		return
+	}
+	p.links[l] = struct{}{}
+	p.mu.Unlock()
+
+	var both sync.WaitGroup
+	both.Go(func() { p.copy(l.server, l.client, l) })
+	both.Go(func() { p.copy(l.client, l.server, nil) })
+	both.Wait()
+	p.mu.Lock()
+	delete(p.links, l)
+	p.mu.Unlock()
+	_ = l.client.Close()
+	_ = l.server.Close()
+}
+
+// copy moves bytes until the source ends; it notes the first ones in l.
+func (p *Proxy) copy(to, from *net.TCPConn, l *link) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.hold(n, l != nil)
+		p.pass(l != nil)
+		if n > 0 {
+			if l != nil {
+				p.mu.Lock()
+				if len(l.hello) < 1024 {
+					l.hello = append(l.hello, buffer[:n]...)
+				}
+				p.mu.Unlock()
+			}
+			if _, err := to.Write(buffer[:n]); err != nil {
+				_ = from.Close()
+				return
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			_ = to.CloseWrite()
+			return
+		case err != nil:
+			_ = to.SetLinger(0)
+			_ = to.Close()
+			return
+		}
+	}
+}
+
+// hold counts what a client has said while nothing passes.
+func (p *Proxy) hold(n int, client bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.open:
+	default:
+		if client && !p.mute {
+			p.held += n
+		}
+	}
+}
+
+// pass returns when traffic may go on: the client's, or the server's.
+func (p *Proxy) pass(client bool) {
+	p.mu.Lock()
+	open, pause, mute := p.open, p.pause, p.mute
+	p.mu.Unlock()
+	if pause > 0 {
+		<-time.After(pause)
+	}
+	if client && mute {
+		return
+	}
+	<-open
+}
