@@ -1,7 +1,7 @@
 // Package model holds the store against a model of the protocol.
 //
-// What its tests promise: a small in-memory model, written from
-// docs/protocol.md and not from the SQL, and the real store on real PostgreSQL
+// What its tests promise: a small in-memory model of the rules
+// in docs/protocol.md, with no clock and no locks, and the real store on real PostgreSQL
 // are driven by the same random commands, the stale, the repeated and the
 // forged among them. After each command both give the same outcome and the same
 // state; after each sequence the doctor finds nothing. A failing sequence is
