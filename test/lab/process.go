@@ -82,7 +82,8 @@ func (w *World) Start(prog string, options ...Option) *Process {
 		option(&o)
 	}
 	args := append([]string{"--config", w.configFile(o.only)}, o.args...)
-	cmd := exec.Command(w.Program(prog), args...)
+	// No context: the process outlives the call, and the test signals it itself.
+	cmd := exec.Command(w.Program(prog), args...) //nolint:noctx // see above
 	cmd.SysProcAttr = childAttributes()
 	for _, v := range os.Environ() {
 		// What a developer has set for a Leasehold of their own is not ours.

@@ -166,7 +166,7 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	p.mu.Lock()
 	upstream := p.upstream
 	p.mu.Unlock()
-	server, err := net.Dial("tcp", upstream)
+	server, err := net.DialTimeout("tcp", upstream, 5*time.Second) //nolint:noctx // loopback, and bounded
 	if err != nil {
 		_ = client.Close()
 		return
