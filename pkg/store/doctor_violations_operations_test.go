@@ -22,11 +22,10 @@ func operationViolations() []violation {
 		{code: "intent-repeated", make: onPrepared, subject: "op/2", sql: []string{noChecks, insertCopy + `'op/2', run_id, step_id, 2, ` + copied}, also: "operation-id"},
 		{code: "intent-after-success", make: func(b *bundle) spot {
 			h, s := b.retried()
-			// The database knows no rule against it, since it does not know what a
-			// workflow asks for next: its handle does.
-			s.op = string(h.plan("charge", b.tool(), keyed).ID)
+			// commit_runs refuses it to a run that resumes: it learns of that later.
 			s.run = h.lease.RunID.String()
 			b.plant(s, setRun(`resumed_from = NULL`))
+			s.op = string(h.plan("charge", b.tool(), keyed).ID)
 			return s
 		}, subject: "op", sql: []string{setRun(`resumed_from = (SELECT r.run_id FROM leasehold.agent_runs r WHERE r.task_id = @task AND r.run_id <> @run::uuid)`)}},
 		{code: "open-on-succeeded-run", name: "for a person", make: onUnknown, subject: "op", also: "doubt-for-person", sql: append(endedOver,

@@ -147,7 +147,7 @@ func TestARunOfAnUnknownWorkflowIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestACallOfAToolThatThisWorkerDoesNotKnowIsRetriedNotFailed(t *testing.T) {
+func TestACallOfAToolThatThisWorkerDoesNotKnowIsLeftToAnotherAndChargesNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.serve(t, echo)
@@ -156,7 +156,9 @@ func TestACallOfAToolThatThisWorkerDoesNotKnowIsRetriedNotFailed(t *testing.T) {
 	wf := workflow.New("call", func(ctx context.Context, r *workflow.Run) (any, error) { return r.Call(ctx, "a", "echo", 1) })
 	old := b.start(t, ignorant, b.open(t, "worker", 4), wf)
 	run := b.create(t, store.NewTask{Workflow: "call"})
-	b.await(t, run, "a retry", func(row) bool { return strings.Contains(b.kinds(t, run), "retry") })
+	b.await(t, run, "the run to be passed on", func(r row) bool {
+		return strings.Contains(b.kinds(t, run), "park") && !r.Owned && r.Attempts == 0
+	})
 	b.start(t, fast(), b.open(t, "worker", 4), wf)
 	old.stop()
 	b.awaitStatus(t, run, protocol.RunSucceeded)
