@@ -93,7 +93,9 @@ func reconcilerConfig(c *config.Config) reconciler.Config {
 	rc.SweepEvery = c.Reconciler.Interval
 	rc.SweepLimit = c.Reconciler.Batch
 	rc.StuckAfter = c.Reconciler.WatchdogAfter
-	rc.WatchEvery = c.Reconciler.WatchdogAfter / 2
+	// A lock is held for at most WatchdogAfter and one look: within 2 s by default,
+	// on a busy machine too.
+	rc.WatchEvery = c.Reconciler.WatchdogAfter / 4
 	rc.StatsEvery = c.Reconciler.StatsInterval
 	rc.DrainTimeout = c.Reconciler.DrainTimeout
 	return rc

@@ -69,7 +69,7 @@ func DefaultConfig() Config {
 		SweepEvery:     time.Second,
 		SweepLimit:     100,
 		StuckAfter:     time.Second,
-		WatchEvery:     500 * time.Millisecond,
+		WatchEvery:     250 * time.Millisecond,
 		StatsEvery:     5 * time.Second,
 		StoreTimeout:   5 * time.Second,
 		BacklogResults: 2000,
