@@ -47,7 +47,7 @@ func TestADispatcherKilledBetweenTheEffectAndItsRecordDoesNotCauseASecondOne(t *
 	close(died)
 	w.start("dispatcher", named("dispatcher-2"))
 
-	if got, want := <-seen, fmt.Sprintf("dispatching %s", op); got != want {
+	if got, want := receive(w, "the row at arrival", seen), fmt.Sprintf("dispatching %s", op); got != want {
 		t.Errorf("when the request arrived the ledger had %q, want %q", got, want)
 	}
 	w.untilRun(run, protocol.RunSucceeded)

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,6 +37,7 @@ type process struct {
 
 type startOptions struct {
 	role string
+	dir  string // of the program; "" means where program builds it
 	name string
 	dsn  string
 	only []string
@@ -74,11 +77,15 @@ func (w *world) start(prog string, options ...startOption) *process {
 	w.t.Helper()
 	role := strings.TrimPrefix(prog, "lab")
 	o := startOptions{role: role, name: prog, dsn: w.db.DSN(role)}
-	for _, option := range options {
+	for _, option := range append(slices.Clone(w.common), options...) {
 		option(&o)
 	}
 	args := append([]string{"--config", w.configFile(o.only)}, o.args...)
-	cmd := exec.Command(program(w.t, prog), args...)
+	exe := filepath.Join(o.dir, prog)
+	if o.dir == "" {
+		exe = program(w.t, prog)
+	}
+	cmd := exec.Command(exe, args...)
 	cmd.SysProcAttr = childAttributes()
 	for _, v := range os.Environ() {
 		// What a developer has set for a Leasehold of their own is not ours.
@@ -86,7 +93,8 @@ func (w *world) start(prog string, options ...startOption) *process {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "LEASEHOLD_DATABASE_DSN="+o.dsn, clientVariable+"="+o.name)
+	// The race detector's own pause at the end would count as the program's.
+	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0", "LEASEHOLD_DATABASE_DSN="+o.dsn, clientVariable+"="+o.name)
 	cmd.Env = append(cmd.Env, o.env...)
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -99,6 +107,7 @@ func (w *world) start(prog string, options ...startOption) *process {
 	_ = in.Close()
 	p := &process{w: w, name: o.name, cmd: cmd, exited: make(chan struct{})}
 	go p.read(out)
+	w.processes = append(w.processes, p)
 	w.t.Cleanup(p.cleanup)
 	return p
 }
@@ -123,15 +132,10 @@ func (p *process) read(out *os.File) {
 
 func (p *process) cleanup() {
 	t := p.w.t
-	select {
-	case <-p.exited:
-		p.mu.Lock()
-		told := p.ended
-		p.mu.Unlock()
-		if !told {
-			t.Errorf("%s ended by itself: %v", p.name, p.cmd.ProcessState)
-		}
-	default:
+	switch {
+	case p.lost():
+		t.Errorf("%s ended by itself: %v", p.name, p.cmd.ProcessState)
+	case !p.gone():
 		p.kill()
 	}
 	for _, sign := range []string{"DATA RACE", "panic: ", "fatal error: "} {
@@ -203,6 +207,14 @@ func (p *process) gone() bool {
 	}
 }
 
+// lost reports whether the process has ended without being told.
+func (p *process) lost() bool {
+	p.mu.Lock()
+	told := p.ended
+	p.mu.Unlock()
+	return !told && p.gone()
+}
+
 // log is what the process has written so far, by lines.
 func (p *process) log() []string {
 	p.mu.Lock()
@@ -244,9 +256,6 @@ func (p *process) address() string {
 	p.w.until(p.name+" has said where it listens", func() bool {
 		for _, r := range p.records("process started") {
 			at, _ = r["listen"].(string)
-		}
-		if at == "" && p.gone() {
-			p.w.t.Fatalf("%s ended: %v", p.name, p.cmd.ProcessState)
 		}
 		return at != ""
 	})

@@ -8,11 +8,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 )
 
-// proxy is a network path that can fail: it delays, resets, or swallows without
-// a FIN.
+// proxy is a network path that can fail: it resets, or swallows without a FIN.
 type proxy struct {
 	listener net.Listener
 	upstream string
@@ -21,7 +19,6 @@ type proxy struct {
 	mu     sync.Mutex // guards all below
 	links  map[*link]struct{}
 	open   chan struct{} // closed while traffic passes
-	pause  time.Duration
 	closed bool
 }
 
@@ -83,13 +80,6 @@ func (p *proxy) restore() {
 	default:
 		close(p.open)
 	}
-}
-
-// delay holds everything up for d.
-func (p *proxy) delay(d time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.pause = d
 }
 
 // reset breaks the connections that match (all if match is nil), with an RST,
@@ -196,10 +186,7 @@ func (p *proxy) copy(to, from *net.TCPConn, l *link) {
 // pass returns when traffic may go on.
 func (p *proxy) pass() {
 	p.mu.Lock()
-	open, pause := p.open, p.pause
+	open := p.open
 	p.mu.Unlock()
-	if pause > 0 {
-		<-time.After(pause)
-	}
 	<-open
 }

@@ -67,9 +67,11 @@ type world struct {
 	// operator creates, retries and cancels, as the operator's role.
 	operator *store.Store
 
-	tools []toolEntry
-	tasks atomic.Int64
-	dir   string
+	tools     []toolEntry
+	common    []startOption // of every process that is started
+	processes []*process
+	tasks     atomic.Int64
+	dir       string
 }
 
 type toolEntry struct {
@@ -130,6 +132,13 @@ func (w *world) addTool(name string, f *fakeTool, class tools.Class, change func
 		change(cfg)
 	}
 	w.tools = append(w.tools, toolEntry{Name: name, Kind: "http", Slots: 20, Config: cfg})
+}
+
+// override sets settings for every process that is started afterwards.
+func (w *world) override(values map[string]string) {
+	for key, value := range values {
+		w.common = append(w.common, set(key, value))
+	}
 }
 
 // configFile writes the configuration with the named tools (all if none).
@@ -353,7 +362,8 @@ func (w *world) begin(role string) pgx.Tx {
 	return tx
 }
 
-// until waits for a condition. It fails the test after limit.
+// until waits for a condition. It fails the test after limit, or when a process
+// that should be there has ended.
 func (w *world) until(what string, met func() bool) {
 	w.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -361,10 +371,29 @@ func (w *world) until(what string, met func() bool) {
 	for out := time.After(limit); !met(); {
 		select {
 		case <-tick.C:
+			for _, p := range w.processes {
+				if p.lost() {
+					w.t.Fatalf("%s has ended (%v) before: %s", p.name, p.cmd.ProcessState, what)
+				}
+			}
 		case <-out:
 			w.t.Fatalf("waited %s in vain: %s", limit, what)
 		}
 	}
+}
+
+// receive waits for a value.
+func receive[T any](w *world, what string, c <-chan T) (v T) {
+	w.t.Helper()
+	w.until(what, func() bool {
+		select {
+		case v = <-c:
+			return true
+		default:
+			return false
+		}
+	})
+	return v
 }
 
 // untilRun waits until a run has a status.

@@ -1,0 +1,103 @@
+package load_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/leasehold/leasehold/pkg/protocol"
+)
+
+const (
+	runs  = 1000
+	steps = 5
+	// target is the time for all of it on 2 cores with nothing else to do, and
+	// limit what is tolerated on a machine that is shared with other tests.
+	target = 60 * time.Second
+	limit  = 180 * time.Second
+)
+
+// chain is a plan of charges, one after another: each needs the answer of the
+// one before.
+func chain(order int) json.RawMessage {
+	type step struct {
+		ID      string   `json:"id"`
+		Tool    string   `json:"tool"`
+		Request any      `json:"request"`
+		Needs   []string `json:"needs,omitempty"`
+	}
+	list := make([]step, steps)
+	for i := range list {
+		list[i] = step{ID: fmt.Sprintf("s%d", i), Tool: "charge", Request: map[string]any{"order": order, "amount": 100 + i}}
+		if i > 0 {
+			list[i].Needs = []string{fmt.Sprintf("s%d", i-1)}
+		}
+	}
+	b, err := json.Marshal(map[string]any{"steps": list})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// Not in parallel with the other tests of this package: each wants the machine
+// for itself.
+func TestAThousandPlansFinishWithALostWorkerAndAFrozenDispatcher(t *testing.T) {
+	s := newStage(t)
+	lost := s.start("worker", "worker-1")
+	s.start("worker", "worker-2")
+	frozen := s.start("dispatcher", "dispatcher-1")
+	s.start("dispatcher", "dispatcher-2")
+	s.start("reconciler", "reconciler")
+
+	inputs := make([]json.RawMessage, runs)
+	for i := range inputs {
+		inputs[i] = chain(i)
+	}
+	began := time.Now()
+	s.submit(inputs...)
+	sent := func() int64 {
+		return s.number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'succeeded'`)
+	}
+	part := func(percent int64) func() bool {
+		return func() bool { return sent() >= runs*steps*percent/100 }
+	}
+	s.until(limit, "a fifth of the steps is done", part(20))
+	s.until(limit, "the worker holds runs", func() bool {
+		return s.number(`SELECT count(*) FROM leasehold.lease_journal l JOIN leasehold.worker_leases USING (run_id, owner)
+			WHERE worker LIKE '%/' || $1`, fmt.Sprint(lost.cmd.Process.Pid)) > 0
+	})
+	lost.kill()
+	s.until(limit, "two fifths of the steps are done", part(40))
+	frozen.freeze()
+	s.until(limit, "nine tenths of the steps are done", part(90))
+	// It comes back with answers that nobody waits for any more.
+	frozen.thaw()
+	s.until(limit, "all runs have succeeded", func() bool { return s.inState(protocol.RunSucceeded) == runs })
+	elapsed := time.Since(began)
+
+	operations, arrivals := s.compare()
+	if operations != runs*steps {
+		t.Errorf("%d operations", operations)
+	}
+	takeovers := s.number(`SELECT count(*) FROM leasehold.lease_journal WHERE previous_owner IS NOT NULL`)
+	unknown := s.number(`SELECT count(DISTINCT operation_id) FROM leasehold.operation_journal WHERE to_status = 'unknown' AND entry = 0`)
+	converged := s.number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'resolve' AND to_status <> 'unknown'`)
+	resent := s.number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'resend'`)
+	t.Logf("%d runs of %d steps in %.1f s: %.0f steps/s; %d takeovers; %d operations were unknown, %d converged, %d sent again; %d requests arrived",
+		runs, steps, elapsed.Seconds(), runs*steps/elapsed.Seconds(), takeovers, unknown, converged, resent, arrivals)
+	if takeovers == 0 {
+		t.Error("no run was taken over: the killed worker had none")
+	}
+	if unknown != converged {
+		t.Errorf("%d operations were unknown and %d converged", unknown, converged)
+	}
+	if elapsed > limit {
+		t.Errorf("it took %s", elapsed)
+	}
+	if os.Getenv("LEASEHOLD_TEST_STRICT") == "1" && elapsed > target {
+		t.Errorf("it took %s, over the target of %s", elapsed, target)
+	}
+}
