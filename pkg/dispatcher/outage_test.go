@@ -40,7 +40,8 @@ func TestAResultWhoseClaimWasLostIsKeptAsTrustedEvidence(t *testing.T) {
 	b.remote.After(func(http.ResponseWriter, *http.Request, protocol.OperationID) bool { <-leave; return true })
 	id := b.Plan("pay", keyed(), `{"amount":1}`)[0]
 	ledgertest.Run(t, b.dispatcher(t, fast(), nil, b.remote.Tool(t, "pay", keyed(), 4, nil)))
-	b.Until("the claim", func() bool { return b.Status(id) == protocol.OperationDispatching })
+	// Not merely the claim: a claim given up before its body was read is not sent.
+	b.Until("the request", func() bool { return b.remote.Arrivals(id) == 1 })
 	// As after a long pause of this process: others have given the claim up.
 	b.Exec(`DO $$ BEGIN SET LOCAL session_replication_role = replica;
 		UPDATE leasehold.tool_operations SET dispatch_until = clock_timestamp(); END $$`)
