@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -256,8 +257,11 @@ func TestConcurrentBatchesNeverDeadlock(t *testing.T) {
 	for i := range held {
 		held[i] = b.running()
 	}
-	done := make(chan struct{})
-	stop := time.After(3 * time.Second)
+	var (
+		clients sync.WaitGroup
+		done    = make(chan struct{})
+		stop    = time.After(3 * time.Second)
+	)
 	leases := func(reverse bool) []protocol.Lease {
 		out := make([]protocol.Lease, len(held))
 		for i, h := range held {
@@ -269,7 +273,7 @@ func TestConcurrentBatchesNeverDeadlock(t *testing.T) {
 		return out
 	}
 	for _, reverse := range []bool{false, true} {
-		go func() {
+		clients.Go(func() {
 			for {
 				select {
 				case <-done:
@@ -281,10 +285,10 @@ func TestConcurrentBatchesNeverDeadlock(t *testing.T) {
 					return
 				}
 			}
-		}()
+		})
 	}
 	for _, h := range held {
-		go func() {
+		clients.Go(func() {
 			for {
 				select {
 				case <-done:
@@ -296,13 +300,11 @@ func TestConcurrentBatchesNeverDeadlock(t *testing.T) {
 					return
 				}
 			}
-		}()
+		})
 	}
 	<-stop
 	close(done)
-	b.until("quiet", func() bool {
-		return b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pid()`) == "0"
-	})
+	clients.Wait()
 	if after := b.text(`SELECT deadlocks::text FROM pg_stat_database WHERE datname = current_database()`); after != before {
 		t.Fatalf("deadlocks went from %s to %s", before, after)
 	}
