@@ -98,7 +98,8 @@ func TestAWorkerCutOffFromTheDatabaseCancelsTheCodeThatItRuns(t *testing.T) {
 	a := w.start("labworker", named("a-worker"), through(net.through(w.db.DSN("worker"))))
 	w.start("dispatcher")
 	run, end := w.lingering(store.NewTask{}, "pay")
-	w.until("A has the run", func() bool { return w.run(run).Owner != "" })
+	// Not merely the run: cut off before it has read the run, A starts no code.
+	w.until("A's code runs", func() bool { return a.count("lingering step began") > 0 })
 	old := w.run(run).Owner
 	net.blackHole()
 	cut := time.Now()

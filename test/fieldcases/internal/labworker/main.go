@@ -31,7 +31,7 @@ func poison(ctx context.Context, _ *workflow.Run) (any, error) {
 }
 
 // linger is one long local step, which ends when a file appears, and then a
-// call of a tool if one is named. It says so when the step is cancelled.
+// call of a tool if one is named. It says when the step begins and is cancelled.
 func linger(ctx context.Context, r *workflow.Run) (any, error) {
 	var in struct {
 		File string `json:"file"`
@@ -41,6 +41,7 @@ func linger(ctx context.Context, r *workflow.Run) (any, error) {
 		return nil, workflow.Fail(err)
 	}
 	_, err := r.Do(ctx, "linger", func(ctx context.Context) (any, error) {
+		fmt.Fprintf(os.Stderr, "%s run %s: lingering step began\n", time.Now().Format(time.RFC3339Nano), r.RunID())
 		err := appeared(ctx, in.File)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s run %s: lingering step cancelled: %v\n", time.Now().Format(time.RFC3339Nano), r.RunID(), err)
