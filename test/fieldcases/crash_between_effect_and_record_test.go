@@ -32,7 +32,7 @@ func TestADispatcherKilledBetweenTheEffectAndItsRecordDoesNotCauseASecondOne(t *
 			if err != nil {
 				row = err.Error()
 			}
-			seen <- row
+			offer(seen, row)
 		}
 		f.committed = func(a *arrival) { a.wait(died); a.drop() }
 	})

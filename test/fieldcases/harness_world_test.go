@@ -396,6 +396,15 @@ func receive[T any](w *world, what string, c <-chan T) (v T) {
 	return v
 }
 
+// offer sends a value that the test may no longer want: a hook of a fakeTool must
+// not hang on a channel that nobody reads.
+func offer[T any](c chan<- T, v T) {
+	select {
+	case c <- v:
+	default:
+	}
+}
+
 // untilRun waits until a run has a status.
 func (w *world) untilRun(id protocol.RunID, status protocol.RunStatus) runRow {
 	w.t.Helper()

@@ -30,9 +30,9 @@ func TestAWorkerCutOffFromTheDatabaseStopsItsStepAndReportsNothing(t *testing.T)
 			if a.step != "s2" {
 				return
 			}
-			arrived <- time.Now()
+			offer(arrived, time.Now())
 			a.wait(a.gone)
-			gone <- time.Now()
+			offer(gone, time.Now())
 			a.drop()
 		}
 	})

@@ -52,12 +52,14 @@ func (s *stage) transactions() []open {
 	return list
 }
 
-// bulky is a plan of as many charges as one claim may take, side by side, each
-// with a large body that the service sends back.
+// bulk is how many charges a bulky plan has.
+const bulk = 30
+
+// bulky is a plan of charges side by side, each with a large body, which the
+// service sends back.
 func bulky(order int) json.RawMessage {
-	const charges, bytes = 30, 16 << 10
-	memo := strings.Repeat("m", bytes)
-	list := make([]map[string]any, charges)
+	memo := strings.Repeat("m", 16<<10)
+	list := make([]map[string]any, bulk)
 	for i := range list {
 		list[i] = map[string]any{
 			"id": fmt.Sprintf("s%d", i), "tool": "charge",
@@ -98,14 +100,12 @@ func (f *freezer) prepared() int64 {
 	return f.number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'prepared'`)
 }
 
-// keepBusy sees to it that there are always more than a hundred large bodies to
-// send.
-func (f *freezer) keepBusy() {
-	if f.prepared() < 150 && f.inState(protocol.RunPending) < 2 {
-		for range 3 {
-			f.submit(bulky(f.submitted))
-			f.submitted++
-		}
+// keepBusy sees to it that there are at least so many large bodies to send, and
+// not many more.
+func (f *freezer) keepBusy(bodies int64) {
+	if f.prepared()+bulk*f.inState(protocol.RunPending) < bodies {
+		f.submit(bulky(f.submitted))
+		f.submitted++
 	}
 }
 
@@ -127,7 +127,7 @@ func (f *freezer) stopInClaim() {
 	for _, d := range f.dispatchers {
 		d.freeze()
 	}
-	f.until(limit, "there is a backlog", func() bool { f.keepBusy(); return f.prepared() >= 120 })
+	f.until(limit, "there is a backlog", func() bool { f.keepBusy(150); return f.prepared() >= 120 })
 	victim := f.dispatchers[f.random.IntN(2)]
 	victim.thaw()
 	f.pause(60 * time.Millisecond)
@@ -162,17 +162,18 @@ func TestAClientThatIsStoppedUnderLoadHoldsNoRowLockForLong(t *testing.T) {
 	t.Logf("seed %d", seed)
 	f := newFreezer(t, seed)
 	f.until(limit, "there is load", func() bool {
-		f.keepBusy()
+		f.keepBusy(60)
 		return f.number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'succeeded'`) > 100
 	})
+	began := time.Now()
 	for moment := range moments {
-		f.keepBusy()
+		f.keepBusy(60)
 		if moment%5 == 4 {
 			f.stopInClaim()
 		} else {
 			f.stopAnybody()
 		}
-		if moment == moments/2 {
+		if moment == moments/2-1 {
 			f.watch(7 * time.Second) // longer than a lease and a claim last
 		} else {
 			f.watch(100 * time.Millisecond)
@@ -181,6 +182,7 @@ func TestAClientThatIsStoppedUnderLoadHoldsNoRowLockForLong(t *testing.T) {
 			p.thaw()
 		}
 	}
+	t.Logf("%d moments in %s", moments, time.Since(began).Round(time.Second))
 	held, longest := f.longestBySilent, f.longest
 	t.Logf("held by a silent client for %s (%s); the longest transaction of all took %s (%s, %s)",
 		held.Age, held.Role, longest.Age, longest.Role, longest.Wait)
