@@ -13,7 +13,9 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, 
   FROM pg_stat_activity a
   WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
     AND a.xact_start < clock_timestamp() - p_after_ms * interval '1 millisecond'
-    AND a.wait_event IN ('ClientRead', 'ClientWrite')
+    -- A listening session handles each notification in a transaction that bears
+    -- the time of its last statement, the LISTEN: idle and reading, it is well.
+    AND (a.wait_event = 'ClientWrite' OR (a.wait_event = 'ClientRead' AND a.state <> 'idle'))
     AND EXISTS (
       SELECT FROM pg_roles g
       WHERE g.rolname IN ('leasehold_worker','leasehold_dispatcher','leasehold_reconciler',
