@@ -205,7 +205,7 @@ func (c *Cluster) startOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := launch(ctx, c.acct, c.bin, c.layout, c.port)
+	run, err := launch(ctx, c.acct, c.bin, c.layout, c.port, c.opts.Env)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	// Settings are server parameters, applied at each start below anything a later ALTER SYSTEM
 	// says.
 	Settings map[string]string
+	// Env is set for the server and nothing else, as NAME=value: it gets none of the program's own.
+	Env []string
 	// ReadyTimeout bounds the start. Zero: one minute, which covers crash recovery on a slow
 	// laptop.
 	ReadyTimeout time.Duration

@@ -45,7 +45,7 @@ type server struct {
 
 // launch starts the server. Its output goes to the log file, since a pipe would block it when
 // nobody reads.
-func launch(ctx context.Context, acct account, bin Binaries, l layout, port int) (*server, error) {
+func launch(ctx context.Context, acct account, bin Binaries, l layout, port int, env []string) (*server, error) {
 	log, err := os.OpenFile(l.log, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open server log: %w", err)
@@ -63,9 +63,11 @@ func launch(ctx context.Context, acct account, bin Binaries, l layout, port int)
 		signal, litter = "QUIT", l.root
 	}
 	// The server must outlive the call: only Stop, Crash or the program's end may stop it.
-	cmd := acct.command(context.WithoutCancel(ctx), "/bin/sh", "-c", superviseScript, "sh", signal, litter,
+	// env sets variables for the server alone: what is preloaded into it need not suit a shell.
+	args := append([]string{"-c", superviseScript, "sh", signal, litter, "/usr/bin/env"}, env...)
+	cmd := acct.command(context.WithoutCancel(ctx), "/bin/sh", append(args,
 		filepath.Join(bin.Dir, "postgres"), "-D", l.data,
-		"-c", "port="+strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
+		"-c", "port="+strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")...)
 	// A session of its own: a Ctrl-C in the terminal goes to the whole process group, and would end
 	// the server before the program has stopped using it.
 	cmd.SysProcAttr.Setsid = true

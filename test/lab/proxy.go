@@ -23,6 +23,9 @@ type Proxy struct {
 	mute     bool          // only the server's words are held
 	held     int           // bytes that a client has said and that are held
 	pause    time.Duration
+	cuts     int // replies to be cut off
+	cutAbove int // only those to requests of more bytes
+	cut      int // have been
 	closed   bool
 }
 
@@ -32,6 +35,8 @@ type link struct {
 	// hello is the beginning of what the client said: for PostgreSQL the
 	// startup message, with user, database and application_name.
 	hello []byte
+	// doomed: it is cut off when the server answers.
+	doomed bool
 }
 
 // NewProxy makes a path to an address or to the host of a URL.
@@ -119,6 +124,37 @@ func (p *Proxy) Delay(d time.Duration) {
 	p.pause = d
 }
 
+// CutReplies has the next n connections cut off that carry a request of more
+// than a number of bytes, each at the moment when the answer comes: what was
+// asked for is done, and nobody is told. It returns how many were cut before.
+func (p *Proxy) CutReplies(n, above int) (before int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cuts, p.cutAbove = n, above
+	return p.cut
+}
+
+// doom marks a connection whose answer is to be cut off.
+func (p *Proxy) doom(l *link, said int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cuts > 0 && said > p.cutAbove && !l.doomed {
+		p.cuts--
+		l.doomed = true
+	}
+}
+
+// cutOff breaks a connection that is doomed, and reports whether it was.
+func (p *Proxy) cutOff(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.doomed {
+		p.cut++
+		l.abort()
+	}
+	return l.doomed
+}
+
 // Reset breaks the connections that match (all if match is nil), with an RST,
 // and returns how many.
 func (p *Proxy) Reset(match func(hello []byte) bool) int {
@@ -182,8 +218,8 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	p.mu.Unlock()
 
 	var both sync.WaitGroup
-	both.Go(func() { p.copy(l.server, l.client, l) })
-	both.Go(func() { p.copy(l.client, l.server, nil) })
+	both.Go(func() { p.copy(l.server, l.client, l, true) })
+	both.Go(func() { p.copy(l.client, l.server, l, false) })
 	both.Wait()
 	p.mu.Lock()
 	delete(p.links, l)
@@ -192,20 +228,19 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	_ = l.server.Close()
 }
 
-// copy moves bytes until the source ends; it notes the first ones in l.
-func (p *Proxy) copy(to, from *net.TCPConn, l *link) {
+// copy moves bytes of the client, or of the server, until the source ends.
+func (p *Proxy) copy(to, from *net.TCPConn, l *link, client bool) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		p.hold(n, l != nil)
-		p.pass(l != nil)
+		p.hold(n, client)
+		p.pass(client)
 		if n > 0 {
-			if l != nil {
-				p.mu.Lock()
-				if len(l.hello) < 1024 {
-					l.hello = append(l.hello, buffer[:n]...)
-				}
-				p.mu.Unlock()
+			if client {
+				p.greet(l, buffer[:n])
+				p.doom(l, n)
+			} else if p.cutOff(l) {
+				return
 			}
 			if _, err := to.Write(buffer[:n]); err != nil {
 				_ = from.Close()
@@ -221,6 +256,15 @@ func (p *Proxy) copy(to, from *net.TCPConn, l *link) {
 			_ = to.Close()
 			return
 		}
+	}
+}
+
+// greet keeps the beginning of what a client says.
+func (p *Proxy) greet(l *link, said []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(l.hello) < 1024 {
+		l.hello = append(l.hello, said...)
 	}
 }
 

@@ -131,9 +131,15 @@ func (w *World) Open(role string, change func(*store.Config)) *store.Store {
 // afterwards. change may alter its `config:` section (see package httptool) and
 // nested sections: cfg["capabilities"].(map[string]any)["settle"] = "1s".
 func (w *World) AddTool(name string, f *Tool, class tools.Class, change func(cfg map[string]any)) {
+	w.AddToolAt(name, f.URL+"/effects", class, change)
+}
+
+// AddToolAt does the same for a service that is no Tool. POST and GET of its URL
+// do what a Tool's do.
+func (w *World) AddToolAt(name, url string, class tools.Class, change func(cfg map[string]any)) {
 	capabilities := map[string]any{"class": string(class), "max_request": "1s"}
 	cfg := map[string]any{
-		"url":             f.URL + "/effects",
+		"url":             url,
 		"timeout":         "1s",
 		"connect_timeout": "500ms",
 		"remote_id":       "/id",
@@ -141,7 +147,7 @@ func (w *World) AddTool(name string, f *Tool, class tools.Class, change func(cfg
 		"capabilities":    capabilities,
 	}
 	if class != tools.ClassNone {
-		cfg["query"] = map[string]any{"url": f.URL + "/effects"}
+		cfg["query"] = map[string]any{"url": url}
 	}
 	switch class {
 	case tools.ClassIdempotencyKey:
