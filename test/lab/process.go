@@ -41,6 +41,8 @@ type startOptions struct {
 	only []string
 	args []string
 	env  []string
+	// clock: the program is one with an adjustable clock.
+	clock bool
 }
 
 type Option func(*startOptions)
@@ -83,7 +85,7 @@ func (w *World) Start(prog string, options ...Option) *Process {
 	}
 	args := append([]string{"--config", w.configFile(o.only)}, o.args...)
 	// No context: the process outlives the call, and the test signals it itself.
-	cmd := exec.Command(w.Program(prog), args...) //nolint:noctx // see above
+	cmd := exec.Command(w.program(prog, o.clock), args...) //nolint:noctx // see above
 	cmd.SysProcAttr = childAttributes()
 	for _, v := range os.Environ() {
 		// What a developer has set for a Leasehold of their own is not ours.

@@ -63,11 +63,15 @@ func (p *Programs) build(ctx context.Context, name string) error {
 	if err != nil {
 		err = fmt.Errorf("build %v: %w\n%s", names, err, out)
 	}
+	for _, n := range names {
+		p.note(n, err)
+	}
+	return err
+}
+
+func (p *Programs) note(name string, err error) {
 	if p.done == nil {
 		p.done = map[string]error{}
 	}
-	for _, n := range names {
-		p.done[n] = err
-	}
-	return err
+	p.done[name] = err
 }

@@ -105,7 +105,16 @@ func (w *World) pool(role string) *pgxpool.Pool {
 // Program is the path of a program, built if need be.
 func (w *World) Program(name string) string {
 	w.T.Helper()
-	path, err := w.programs.Path(w.Ctx, name)
+	return w.program(name, false)
+}
+
+func (w *World) program(name string, adjustableClock bool) string {
+	w.T.Helper()
+	find := w.programs.Path
+	if adjustableClock {
+		find = w.programs.adjustable
+	}
+	path, err := find(w.Ctx, name)
 	if err != nil {
 		w.T.Fatal(err)
 	}
