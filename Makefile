@@ -29,6 +29,11 @@ accept: ## Run experiments A to H on real processes and print what was observed
 	@mkdir -p artifacts
 	@LEASEHOLD_ACCEPTANCE_REPORT=$(CURDIR)/artifacts go test -C test/acceptance -count=1 -parallel 4 -timeout 10m
 
+.PHONY: chaos
+chaos: ## Break everything for DURATION (default 60s) and compare the ledgers; SEED repeats a storm
+	@.ci/setup.sh test
+	@go run ./test/chaos -duration '$(or $(DURATION),60s)' -seed '$(or $(SEED),0)' $(CHAOS)
+
 .PHONY: mutants
 mutants: ## Remove each guard in turn and see the test that holds it fail
 	@.ci/setup.sh test

@@ -211,6 +211,7 @@ var confined = []struct {
 			"internal/ledgertest", // takes the database away
 			"internal/telemetry",  // reads the pool's counters
 			"test/lab",            // looks at the rows from outside
+			"test/chaos",          // looks at the rows from outside, and ends their sessions
 			"examples/demo",       // compares the ledgers from outside, as an auditor would
 		},
 		"pgx types stop in the store: only there is it known which errors mean that a write may have happened",

@@ -67,6 +67,7 @@ func startReconciler(env Env, rc reconciler.Config, reg *tools.Registry) (func(c
 	env.Health.Loop("requeue runs", 2*rc.SweepEvery+slack)
 	env.Health.Loop("watch clients", 2*rc.WatchEvery+slack)
 	env.Health.Loop("measure ledger", 2*rc.StatsEvery+slack)
+	env.Health.Loop("watch clock", 2*rc.StatsEvery+slack)
 	return r.Run, nil
 }
 

@@ -9,7 +9,8 @@ CREATE OR REPLACE FUNCTION leasehold.take_doubts(
   operation_id text, revision bigint, run_id uuid, step_id text, effect_version integer, tool_name text,
   request_digest text, attempts integer, first_send_at timestamptz, remote_id text, rounds integer,
   unknown_ms bigint, resend_after_ms bigint, retention_left_ms bigint, settle_left_ms bigint,
-  run_live boolean, last_basis text, none_executed boolean, late_status text
+  run_live boolean, last_basis text, none_executed boolean, late_status text,
+  taken_at timestamptz, since_send_ms bigint
 )
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
@@ -53,7 +54,11 @@ BEGIN
            (SELECT j.to_status FROM operation_journal j
             WHERE j.operation_id = o.operation_id AND j.entry > 0 AND j.kind = 'evidence' AND j.trusted
               AND j.to_status IN ('succeeded','failed_final')
-            ORDER BY j.revision DESC, j.entry DESC LIMIT 1)
+            ORDER BY j.revision DESC, j.entry DESC LIMIT 1),
+           v_at,
+           milliseconds(v_at - (SELECT j.created_at FROM operation_journal j
+            WHERE j.operation_id = o.operation_id AND j.entry = 0 AND j.kind IN ('claim','resend')
+            ORDER BY j.revision DESC LIMIT 1))
     FROM taken o JOIN agent_runs r ON r.run_id = o.run_id;
 END $$;
 GRANT EXECUTE ON FUNCTION leasehold.take_doubts TO leasehold_reconciler;

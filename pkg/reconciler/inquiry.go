@@ -22,6 +22,9 @@ type inquiry struct {
 	// promise is the tool's capabilities as of the intent. If they cannot be
 	// read it promises nothing, and a person decides.
 	promise tools.Capabilities
+	// even is for how long the database's clock is known to have run evenly, but
+	// for a step of hidden at most.
+	even, hidden time.Duration
 }
 
 func (r *Reconciler) newInquiry(d store.Doubt, asked, told protocol.Instant) inquiry {
@@ -32,7 +35,9 @@ func (r *Reconciler) newInquiry(d store.Doubt, asked, told protocol.Instant) inq
 			"operation_id", d.Claim.OperationID, "run_id", d.RunID, "error", err)
 		promise = tools.Capabilities{}
 	}
-	return inquiry{doubt: d, asked: asked, told: told, tool: tool, promise: promise}
+	q := inquiry{doubt: d, asked: asked, told: told, tool: tool, promise: promise}
+	q.even, q.hidden = r.clock.read(d.TakenAt, asked, told)
+	return q
 }
 
 // facts is what is known now.
@@ -44,9 +49,18 @@ func (q inquiry) facts() tools.Facts {
 		RunLive:       d.RunLive,
 		ResendAfter:   d.ResendAfter - q.told.Elapsed(),
 		RetentionLeft: d.RetentionLeft - q.asked.Elapsed(),
-		SettleLeft:    d.SettleLeft - q.told.Elapsed(),
+		SettleLeft:    max(d.SettleLeft+q.hidden, q.uneven()) - q.told.Elapsed(),
 		Rounds:        d.Rounds - 1,
 	}
+}
+
+// uneven is how much longer the database's clock must be seen to run evenly
+// before its word that no sender can be alive, and that a query would see the
+// effect by now, proves anything: for as long as those take from the send on, or
+// since the send.
+func (q inquiry) uneven() time.Duration {
+	d := q.doubt
+	return min(d.SinceSend, d.SinceSend+d.SettleLeft) - q.even
 }
 
 // coversAll reports whether the newest evidence speaks for every attempt: there

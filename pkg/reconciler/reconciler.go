@@ -21,6 +21,7 @@ type Reconciler struct {
 	hooks Hooks
 	log   *slog.Logger
 
+	clock  dbClock
 	slots  *sending.Slots
 	pauser *sending.Pauser
 	writer *ledgerwriter.Writer[conclusion]

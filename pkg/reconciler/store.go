@@ -31,6 +31,8 @@ type Store interface {
 	NotifyResults(ctx context.Context) error
 	// TerminateStuck ends backends that hold locks while their client is silent.
 	TerminateStuck(ctx context.Context, after time.Duration) (int, error)
+	// Clock returns the time by the database's clock.
+	Clock(ctx context.Context) (time.Time, error)
 	// LedgerStats measures the ledger.
 	LedgerStats(ctx context.Context) (store.LedgerStats, error)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/internal/sending"
 	"github.com/leasehold/leasehold/pkg/backoff"
+	"github.com/leasehold/leasehold/pkg/protocol"
 )
 
 // sweep is one thing that is done again and again.
@@ -23,6 +24,7 @@ func (r *Reconciler) sweeps() []sweep {
 		{"requeue runs", r.cfg.SweepEvery, r.requeueRuns},
 		{"watch clients", r.cfg.WatchEvery, r.terminateStuck},
 		{"measure ledger", r.cfg.StatsEvery, r.measure},
+		{"watch clock", r.cfg.StatsEvery, r.watchClock},
 	}
 }
 
@@ -90,5 +92,17 @@ func (r *Reconciler) terminateStuck(ctx context.Context) (more bool, err error) 
 		r.hooks.Terminated(n)
 		r.log.WarnContext(ctx, "silent clients that held locks were disconnected", "count", n)
 	}
+	return false, nil
+}
+
+// watchClock reads the database's clock also while nothing is in doubt: a doubt
+// that comes then need not wait.
+func (r *Reconciler) watchClock(ctx context.Context) (more bool, err error) {
+	asked := protocol.Now()
+	at, err := r.store.Clock(ctx)
+	if err != nil {
+		return false, fmt.Errorf("watch the database's clock: %w", err)
+	}
+	r.clock.read(at, asked, protocol.Now())
 	return false, nil
 }

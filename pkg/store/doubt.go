@@ -36,7 +36,7 @@ func (s *Store) ExpireClaims(ctx context.Context, limit int) ([]ExpiredClaim, er
 // -- name: TakeDoubts
 const takeDoubtsSQL = `SELECT operation_id, revision, run_id, step_id, effect_version, tool_name, request_digest,
     attempts, first_send_at, remote_id, rounds, unknown_ms, resend_after_ms, retention_left_ms, settle_left_ms,
-    run_live, last_basis, none_executed, late_status
+    run_live, last_basis, none_executed, late_status, taken_at, since_send_ms
   FROM leasehold.take_doubts($1, $2, $3, $4)`
 
 // -- name: ReadDoubts
@@ -77,14 +77,17 @@ func scanDoubt(row pgx.CollectableRow, owner protocol.Owner) (Doubt, error) {
 		first                                      *time.Time
 		remote, basis, late                        *string
 		unknownMS, resendMS, retentionMS, settleMS int64
+		sinceSendMS                                *int64
 	)
 	d.Claim.Owner = owner
 	err := row.Scan((*string)(&d.Claim.OperationID), (*int64)(&d.Claim.Revision), (*uuid.UUID)(&d.RunID),
 		(*string)(&d.StepID), (*int32)(&d.EffectVersion), &d.Tool, &d.Digest, &d.Attempt, &first, &remote, &d.Rounds,
-		&unknownMS, &resendMS, &retentionMS, &settleMS, &d.RunLive, &basis, &d.NoneExecuted, &late)
+		&unknownMS, &resendMS, &retentionMS, &settleMS, &d.RunLive, &basis, &d.NoneExecuted, &late,
+		&d.TakenAt, &sinceSendMS)
 	d.FirstSentAt, d.RemoteID, d.LastBasis = deref(first), deref(remote), deref(basis)
 	d.UnknownSince, d.ResendAfter = millis(unknownMS), millis(resendMS)
 	d.RetentionLeft, d.SettleLeft = millis(retentionMS), millis(settleMS)
+	d.SinceSend = millis(deref(sinceSendMS))
 	if late != nil {
 		d.Late = &LateAnswer{Status: protocol.OperationStatus(*late)}
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -11,6 +12,21 @@ const ledgerStatsSQL = `SELECT status, tool_name, operations, oldest_ms, attenti
 
 // -- name: ExpiredButLocked
 const expiredButLockedSQL = `SELECT leasehold.expired_but_locked()`
+
+// -- name: Clock
+const clockSQL = `SELECT clock_timestamp()`
+
+// Clock returns the time by the database's clock, by which everything in the
+// ledger is dated and judged. It was read at some moment of the call.
+func (s *Store) Clock(ctx context.Context) (time.Time, error) {
+	rows, err := query(ctx, s.pool, true, "read the database's clock", func(int) (string, []any) {
+		return clockSQL, nil
+	}, pgx.RowTo[time.Time])
+	if err != nil {
+		return time.Time{}, err
+	}
+	return rows[0], nil
+}
 
 // LedgerStats counts what waits in the ledger; counts of one tool stop at
 // 10,000.

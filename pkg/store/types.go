@@ -285,7 +285,13 @@ type OperationOutcome struct {
 // that matters for its next step.
 type Doubt struct {
 	ClaimedOperation
+	// TakenAt is when it was taken up, by the database's clock; the durations
+	// below are as of then.
+	TakenAt      time.Time
 	UnknownSince time.Duration
+	// SinceSend is how long ago the right to send it was last given: the claim,
+	// or the grant to send it again.
+	SinceSend time.Duration
 	// ResendAfter is how long to wait until no sender can be alive; <= 0 means
 	// now.
 	ResendAfter time.Duration

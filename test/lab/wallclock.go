@@ -51,7 +51,7 @@ func (c *WallClock) Ahead(d time.Duration) {
 	}
 }
 
-// By has a stock program go by a clock.
+// By has a program go by a clock.
 func By(c *WallClock) Option {
 	return func(o *startOptions) {
 		o.clock = true
@@ -63,7 +63,7 @@ func By(c *WallClock) Option {
 // Programs.Dir.
 const clockDir = "adjustable-clock"
 
-// adjustable returns the path of a stock program with an adjustable clock.
+// adjustable returns the path of a program with an adjustable clock.
 func (p *Programs) adjustable(ctx context.Context, name string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,13 +118,14 @@ func (p *Programs) buildAdjustable(ctx context.Context, dir string) error {
 		return err
 	}
 	// Not with the race detector, which would double the time of compiling a
-	// standard library; the other programs have it.
+	// standard library; the programs without a clock have it.
 	args := []string{
 		"build", "-buildvcs=false", "-ldflags=-w", "-overlay", file, "-o", dir + string(filepath.Separator),
 	}
 	for _, s := range stock {
 		args = append(args, "./cmd/"+s)
 	}
+	args = append(args, p.Extra...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = p.Root
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/leasehold/leasehold/test/chaos/remote"
+	"github.com/leasehold/leasehold/test/lab"
+)
+
+// storm injects the faults of a schedule.
+type storm struct {
+	s     *stage
+	db    *database
+	cast  *cast
+	tools map[remote.Endpoint]*lab.Proxy
+	svc   *remote.Service
+
+	work sync.WaitGroup
+
+	mu       sync.Mutex // guards all below
+	injected map[kind]int
+	stepped  []period
+}
+
+// period is a time in which the database's clock was off.
+type period struct {
+	from, to time.Time
+	ahead    time.Duration
+}
+
+// rage injects the events, each at its time, and returns when the last one has
+// ended and every fault is lifted.
+func (t *storm) rage(ctx context.Context, list []event) {
+	began := time.Now()
+	for _, e := range list {
+		if !pause(ctx, time.Until(began.Add(e.at))) {
+			break
+		}
+		lift, err := t.inject(ctx, e)
+		if err != nil {
+			t.s.Errorf("inject %s: %v", e.kind, err)
+			break
+		}
+		t.mu.Lock()
+		t.injected[e.kind]++
+		t.mu.Unlock()
+		if lift == nil {
+			continue
+		}
+		t.work.Go(func() {
+			pause(ctx, e.lasts)
+			lift()
+		})
+	}
+	t.work.Wait()
+}
+
+// pause waits for d, and reports whether ctx lives.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// inject begins one fault. What it returns lifts it; nil if it is over at once.
+func (t *storm) inject(ctx context.Context, e event) (lift func(), err error) {
+	switch e.kind {
+	case killWorker, killDispatcher, killReconciler:
+		t.cast.pick(e.kind.role(), e.whom).end((*lab.Process).Kill, e.lasts)
+	case drainProcess:
+		t.cast.pick("", e.whom).end((*lab.Process).Terminate, e.lasts)
+	case freezeWorker, freezeDispatcher, freezeReconciler:
+		return t.cast.pick(e.kind.role(), e.whom).freeze(), nil
+	case stepProcess:
+		r := t.cast.pick("", e.whom)
+		r.clock.Ahead(time.Duration((e.much - 0.5) * float64(2*time.Hour)))
+		return func() { r.clock.Ahead(0) }, nil
+	case delayDatabase, resetDatabase, silenceDatabase, muteDatabase, cutReply:
+		return strain(t.cast.pick("", e.whom).proxy, e), nil
+	case delayTool, resetTool, silenceTool, cutTool:
+		all := remote.Endpoints()
+		return strain(t.tools[all[int(e.whom)%len(all)]], e), nil
+	case armRemote:
+		all := remote.Endpoints()
+		endpoint := all[int(e.whom)%len(all)]
+		faults := remote.Faults(endpoint)
+		t.svc.Arm(endpoint, faults[int(e.much*float64(len(faults)))])
+	case crashDatabase, endBackends, stepDatabase, exhaustPool, holdSnapshot:
+		return t.hurtDatabase(ctx, e)
+	default:
+		return nil, fmt.Errorf("no such kind")
+	}
+	return nil, nil
+}
+
+func (k kind) role() string {
+	switch k {
+	case killWorker, freezeWorker:
+		return "worker"
+	case killDispatcher, freezeDispatcher:
+		return "dispatcher"
+	case killReconciler, freezeReconciler:
+		return "reconciler"
+	default:
+		return ""
+	}
+}
+
+// strain is a fault of a network path.
+func strain(p *lab.Proxy, e event) (lift func()) {
+	switch e.kind {
+	case delayDatabase, delayTool:
+		p.Delay(time.Duration(5+e.much*150) * time.Millisecond)
+		return func() { p.Delay(0) }
+	case resetDatabase, resetTool:
+		p.Reset(nil)
+	case cutReply:
+		// What carries a checkpoint, a plan or a result; not the polls.
+		p.CutReplies(1, 400)
+	case cutTool:
+		p.CutReplies(1, 0)
+	case silenceDatabase, silenceTool:
+		p.BlackHole()
+		// Nothing that was held may arrive after it: how long a network may
+		// hold a request back is a promise that the tool's max_request makes.
+		return func() { p.Reset(nil); p.Restore() }
+	case muteDatabase:
+		p.Mute()
+		return func() { p.Reset(nil); p.Restore() }
+	}
+	return nil
+}
+
+func (t *storm) hurtDatabase(ctx context.Context, e event) (lift func(), err error) {
+	switch e.kind {
+	case crashDatabase:
+		t.work.Go(func() {
+			if err := t.db.crash(ctx); err != nil && ctx.Err() == nil {
+				t.s.Errorf("%v", err)
+			}
+		})
+	case stepDatabase:
+		return t.stepDatabase(e)
+	case endBackends:
+		t.endBackends(ctx, e)
+	case exhaustPool:
+		return t.occupy(ctx), nil
+	case holdSnapshot:
+		return t.holdSnapshot(ctx), nil
+	}
+	return nil, nil
+}
+
+// stepDatabase sets the clock by up to 20 s in either direction, which is many
+// times a lease or a claim.
+func (t *storm) stepDatabase(e event) (lift func(), err error) {
+	p := period{from: time.Now(), ahead: time.Duration((e.much - 0.5) * float64(40*time.Second))}
+	if err := t.db.clock.Ahead(p.ahead); err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := t.db.clock.Ahead(0); err != nil {
+			t.s.Errorf("%v", err)
+		}
+		p.to = time.Now()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.stepped = append(t.stepped, p)
+	}, nil
+}
+
+// endBackends ends up to half of the platform's sessions. While the database is
+// away there are none.
+func (t *storm) endBackends(ctx context.Context, e event) {
+	conn, err := t.connect(ctx)
+	if err != nil {
+		return
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, _ = conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE usename LIKE $1 || '%' AND hashtext(pid::text || $2::text) & 1023 < $3`,
+		loginPrefix, fmt.Sprint(e.whom), int(e.much*512))
+}
+
+func (t *storm) connect(ctx context.Context) (*pgx.Conn, error) {
+	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
+	defer stop()
+	return pgx.Connect(ctx, t.db.DSN("superuser"))
+}
+
+// occupy takes every connection that is free, and keeps them.
+func (t *storm) occupy(ctx context.Context) (lift func()) {
+	var held []*pgx.Conn
+	for range maxConnections {
+		limited, stop := context.WithTimeout(ctx, time.Second)
+		conn, err := pgx.Connect(limited, t.db.DSN("auditor"))
+		stop()
+		if err != nil {
+			break // all are taken, or the database is away
+		}
+		held = append(held, conn)
+	}
+	return func() {
+		for _, conn := range held {
+			_ = conn.Close(context.WithoutCancel(ctx)) // its backend may be gone
+		}
+	}
+}
+
+// holdSnapshot leaves a transaction open that keeps dead rows from vacuum.
+func (t *storm) holdSnapshot(ctx context.Context) (lift func()) {
+	conn, err := t.connect(ctx)
+	if err != nil {
+		return func() {}
+	}
+	_, _ = conn.Exec(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM leasehold.agent_runs`)
+	return func() { _ = conn.Close(context.WithoutCancel(ctx)) }
+}
+
+func (t *storm) steps() []period {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]period(nil), t.stepped...)
+}
+
+func (t *storm) counts() map[kind]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make(map[kind]int, len(t.injected))
+	for k, n := range t.injected {
+		out[k] = n
+	}
+	return out
+}
