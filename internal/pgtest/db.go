@@ -34,10 +34,15 @@ func New(t testing.TB) *DB {
 }
 
 // NewPrivate makes a migrated database on a server of the test's own, which the test may configure,
-// crash and restart. It costs about two seconds.
-func NewPrivate(t testing.TB, settings map[string]string) *DB {
+// crash and restart. env is added to the server's environment. It costs about two seconds.
+func NewPrivate(t testing.TB, settings map[string]string, env ...string) *DB {
 	t.Helper()
-	cluster, err := StartServer(t.Context(), settings)
+	opts, err := ServerOptions(settings)
+	if err != nil {
+		t.Fatalf("describe private server: %v", err)
+	}
+	opts.Env = env
+	cluster, err := localpg.Start(t.Context(), opts)
 	if err != nil {
 		t.Fatalf("start private server: %v", err)
 	}
