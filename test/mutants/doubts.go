@@ -157,5 +157,21 @@ func conclusions() []mutant {
 			[]edit{{file: doubtSQL, in: decide, old: " OR (p_status = 'failed_final' AND sender_dead_at(v_op) > v_at)"}},
 			facts,
 		},
+		{
+			"absence: the database's clock", "a database clock set forward makes absence a proof",
+			[]edit{{
+				file: "pkg/reconciler/inquiry.go", in: "func (q inquiry) facts() ",
+				old: "max(d.SettleLeft+q.hidden, q.uneven())", new: "d.SettleLeft",
+			}},
+			test{"./pkg/reconciler", "TestADoubtWaitsUntilTheDatabasesClockIsTrustedOrHasBeenEvenSinceTheSend"},
+		},
+		{
+			"absence: a step of the clock", "a step of the database's clock is taken for time that has passed",
+			[]edit{{
+				file: "pkg/reconciler/dbclock.go", in: "func (c *dbClock) read(",
+				old: "c.first.at.IsZero() || !c.first.evenTo(r) || !c.last.evenTo(r)", new: "c.first.at.IsZero()",
+			}},
+			test{"./pkg/reconciler", "TestAStepOfTheDatabasesClockIsNotTakenForTimeThatHasPassed"},
+		},
 	}
 }
