@@ -15,6 +15,8 @@ import (
 
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // openobserve/openobserve#13487 and #13480 (incident, 2026-07-27),
@@ -28,7 +30,7 @@ func TestBatchesThatTouchTheSameRowsNeverDeadlock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newStorm(w)
-	ctx, stop := context.WithTimeout(w.ctx, 12*time.Second)
+	ctx, stop := context.WithTimeout(w.Ctx, 12*time.Second)
 	defer stop()
 	var all sync.WaitGroup
 	for range 2 { // processes
@@ -41,34 +43,34 @@ func TestBatchesThatTouchTheSameRowsNeverDeadlock(t *testing.T) {
 	all.Go(func() { s.cancelSubsets(ctx) })
 	all.Wait()
 	for i := range s.runs {
-		s.cancel(w.ctx, &s.runs[i])
+		s.cancel(w.Ctx, &s.runs[i])
 	}
 
 	if n := s.deadlocks.Load(); n != 0 {
 		t.Errorf("%d calls were the victim of a deadlock", n)
 	}
-	if n := w.number(`SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`); n != 0 {
+	if n := w.Number(`SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`); n != 0 {
 		t.Errorf("PostgreSQL counts %d deadlocks", n)
 	}
-	if n := w.number(`SELECT count(*) FROM leasehold.lease_journal WHERE epoch > 1`); n != 0 {
+	if n := w.Number(`SELECT count(*) FROM leasehold.lease_journal WHERE epoch > 1`); n != 0 {
 		t.Errorf("%d runs were taken over while their worker was alive", n)
 	}
-	if n := w.number(`SELECT count(*) FROM leasehold.agent_runs WHERE status <> 'cancelled'`); n != 0 {
+	if n := w.Number(`SELECT count(*) FROM leasehold.agent_runs WHERE status <> 'cancelled'`); n != 0 {
 		t.Errorf("%d runs are not terminal", n)
 	}
 	for i := range s.runs {
 		r := &s.runs[i]
-		if got := w.run(r.lease.RunID).Revision; got != r.accepted {
+		if got := w.Run(r.lease.RunID).Revision; got != r.accepted {
 			t.Errorf("run %s is at revision %d after %d accepted writes", r.lease.RunID, got, r.accepted)
 		}
 	}
 	// An operation is born at 0, and each transition is one journal row.
-	if n := w.number(`SELECT count(*) FROM leasehold.tool_operations o WHERE o.revision <>
+	if n := w.Number(`SELECT count(*) FROM leasehold.tool_operations o WHERE o.revision <>
 		(SELECT count(*) FROM leasehold.operation_journal j WHERE j.operation_id = o.operation_id AND j.entry = 0)`); n != 0 {
 		t.Errorf("%d operations have moved without a journal row or twice for one", n)
 	}
 	t.Logf("renewals %d, plans %d, results %d, doubts settled %d, operations %d",
-		s.renewals.Load(), s.plans.Load(), s.results.Load(), s.settled.Load(), w.number(`SELECT count(*) FROM leasehold.tool_operations`))
+		s.renewals.Load(), s.plans.Load(), s.results.Load(), s.settled.Load(), w.Number(`SELECT count(*) FROM leasehold.tool_operations`))
 	for what, n := range map[string]int64{
 		"renewal": s.renewals.Load(), "plan": s.plans.Load(), "result": s.results.Load(), "doubt": s.settled.Load(),
 	} {
@@ -102,19 +104,19 @@ type stormProcess struct{ worker, dispatcher, reconciler *store.Store }
 
 func newStorm(w *world) *storm {
 	s := &storm{w: w}
-	worker := w.open("worker", nil)
+	worker := w.Open("worker", nil)
 	tasks := make([]store.NewTask, 64)
 	for i := range tasks {
 		tasks[i].Workflow = "by-hand"
 	}
 	s.runs = make([]stormRun, len(tasks))
-	for i, run := range w.submitAll(tasks...) {
-		h := w.byHand(worker, run, stormTTL)
-		h.plan("pay", keyed(), "s0")
-		s.runs[i].lease, s.runs[i].revision, s.runs[i].accepted = h.lease, h.revision, int64(h.revision)
+	for i, run := range w.SubmitAll(tasks...) {
+		h := w.ByHand(worker, run, stormTTL)
+		h.Plan("pay", lab.Keyed(), "s0")
+		s.runs[i].lease, s.runs[i].revision, s.runs[i].accepted = h.Lease, h.Revision, int64(h.Revision)
 	}
 	// Each run's first operation is expired when the storm begins.
-	w.claim(w.open("dispatcher", nil), "pay", len(tasks), time.Millisecond)
+	w.Claim(w.Open("dispatcher", nil), "pay", len(tasks), time.Millisecond)
 	return s
 }
 
@@ -124,7 +126,7 @@ const stormTTL = 30 * time.Second
 // store would repeat and not report.
 func (s *storm) process() stormProcess {
 	open := func(role string) *store.Store {
-		return s.w.open(role, func(c *store.Config) { c.MaxConns, c.Tracer = 4, deadlockCounter{&s.deadlocks} })
+		return s.w.Open(role, func(c *store.Config) { c.MaxConns, c.Tracer = 4, deadlockCounter{&s.deadlocks} })
 	}
 	return stormProcess{open("worker"), open("dispatcher"), open("reconciler")}
 }
@@ -195,17 +197,17 @@ func (s *storm) plan(ctx context.Context, st *store.Store) {
 				return
 			}
 			r.steps++
-			h := hand{w: s.w, st: st, lease: r.lease, revision: r.revision}
+			h := s.w.Holding(st, r.lease, r.revision, stormTTL)
 			wr := store.Write{
 				Lease: r.lease, Expected: r.revision, Call: protocol.NewCallID(), Kind: store.WritePlan,
 				StepID: protocol.StepID(fmt.Sprintf("s%d", r.steps)), TTL: stormTTL,
 			}
 			for i := range 4 {
-				wr.Operations = append(wr.Operations, h.intent(fmt.Sprintf("s%d-%d", r.steps, i), "pay", keyed(), `{"amount":1}`))
+				wr.Operations = append(wr.Operations, h.Intent(fmt.Sprintf("s%d-%d", r.steps, i), "pay", lab.Keyed(), `{"amount":1}`))
 			}
 			// Not ctx: the book must know what became of it.
 			for range 100 {
-				res := st.Commit(s.w.ctx, wr)
+				res := st.Commit(s.w.Ctx, wr)
 				if errors.Is(res.Err, protocol.ErrBusy) || errors.Is(res.Err, protocol.ErrOutcomeUnknown) {
 					continue
 				}
@@ -238,7 +240,7 @@ func (s *storm) dispatch(ctx context.Context, st *store.Store) {
 		rand.Shuffle(len(claimed), func(i, j int) { claimed[i], claimed[j] = claimed[j], claimed[i] })
 		var results []store.OperationResult
 		for _, c := range claimed[:n] {
-			results = append(results, success(c))
+			results = append(results, lab.Success(c))
 		}
 		out, err := st.CompleteOperations(ctx, results)
 		s.failed(ctx, "complete", err)
@@ -292,14 +294,14 @@ func (s *storm) cancelSubsets(ctx context.Context) {
 		}
 		var all sync.WaitGroup
 		for _, r := range s.shuffled()[:4] {
-			all.Go(func() { s.cancel(s.w.ctx, r) })
+			all.Go(func() { s.cancel(s.w.Ctx, r) })
 		}
 		all.Wait()
 	}
 }
 
 func (s *storm) cancel(ctx context.Context, r *stormRun) {
-	err := s.w.operator.CancelRun(ctx, r.lease.RunID, store.Actor{Name: "test"})
+	err := s.w.Operator.CancelRun(ctx, r.lease.RunID, store.Actor{Name: "test"})
 	s.failed(ctx, "cancel", err, protocol.ErrTerminal)
 	if err != nil {
 		return

@@ -13,6 +13,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // xataio/pgstream#686 (report, 2026-01-20), jackc/pgx#289 (report, 2017-07-06),
@@ -30,22 +32,22 @@ const exact = `[9007199254740993,1499366092322157987,18446744073709551615,123456
 // again by the reconciler, and through a worker that was killed in between.
 func TestNumbersKeepEveryDigitOnEveryHop(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
+	w, f := newWorld(t), lab.NewTool(t)
 	// It can recognise a repeated request and cannot be asked: so it is sent again.
-	w.addTool("echo", f, tools.ClassIdempotencyKey, func(cfg map[string]any) { delete(cfg, "query") })
+	w.AddTool("echo", f, tools.ClassIdempotencyKey, func(cfg map[string]any) { delete(cfg, "query") })
 	arrived, killed := make(chan struct{}, 10), make(chan struct{})
-	f.change(func(f *fakeTool) {
-		f.dedup = true
-		f.arrived = func(a *arrival) {
-			if a.step == "first" && a.n == 1 {
+	f.Change(func(f *lab.Tool) {
+		f.Dedup = true
+		f.Arrived = func(a *lab.Arrival) {
+			if a.Step == "first" && a.N == 1 {
 				arrived <- struct{}{}
-				a.wait(killed)
+				a.Wait(killed)
 			}
 		}
-		f.reply = func(a *arrival) json.RawMessage { return a.body }
-		f.committed = func(a *arrival) {
-			if a.step == "first" && a.n == 1 {
-				a.drop()
+		f.Reply = func(a *lab.Arrival) json.RawMessage { return a.Body }
+		f.Committed = func(a *lab.Arrival) {
+			if a.Step == "first" && a.N == 1 {
+				a.Drop()
 			}
 		}
 	})
@@ -57,37 +59,37 @@ func TestNumbersKeepEveryDigitOnEveryHop(t *testing.T) {
 	first := fmt.Sprintf(`{"top":9007199254740993,"list":%[1]s,"deep":{"er":[{"list":%[1]s}]},"input":%[1]s}`, exact)
 	second := fmt.Sprintf(`{"all":%s,"one":12345678901234567890123,"top":9007199254740993}`, first)
 
-	doomed := w.start("worker", named("worker-1"))
-	w.start("dispatcher")
-	w.start("reconciler")
-	run := w.submit(store.NewTask{Input: json.RawMessage(input)})
-	w.until("the first request has arrived", func() bool { return len(arrived) > 0 })
-	doomed.kill()
+	doomed := w.Start("worker", lab.Named("worker-1"))
+	w.Start("dispatcher")
+	w.Start("reconciler")
+	run := w.Submit(store.NewTask{Input: json.RawMessage(input)})
+	w.Until("the first request has arrived", func() bool { return len(arrived) > 0 })
+	doomed.Kill()
 	close(killed)
-	w.start("worker", named("worker-2"))
-	w.untilRun(run, protocol.RunSucceeded)
+	w.Start("worker", lab.Named("worker-2"))
+	w.UntilRun(run, protocol.RunSucceeded)
 
-	one, two := opID(run, "first"), opID(run, "second")
-	if f.arrivals(one) != 2 || f.effects(one) != 1 || f.arrivals(two) != 1 {
-		t.Errorf("first: %d arrivals, %d effects; second: %d arrivals", f.arrivals(one), f.effects(one), f.arrivals(two))
+	one, two := lab.OpID(run, "first"), lab.OpID(run, "second")
+	if f.Arrivals(one) != 2 || f.Effects(one) != 1 || f.Arrivals(two) != 1 {
+		t.Errorf("first: %d arrivals, %d effects; second: %d arrivals", f.Arrivals(one), f.Effects(one), f.Arrivals(two))
 	}
-	if r := w.run(run); r.Epoch != 2 {
+	if r := w.Run(run); r.Epoch != 2 {
 		t.Errorf("the run ended in term %d", r.Epoch)
 	}
-	for _, a := range f.all() {
-		equalNumbers(t, fmt.Sprintf("arrival %d of %s", a.n, a.step), a.body, map[string]string{"first": first, "second": second}[a.step])
+	for _, a := range f.All() {
+		equalNumbers(t, fmt.Sprintf("arrival %d of %s", a.N, a.Step), a.Body, map[string]string{"first": first, "second": second}[a.Step])
 	}
 	ledger := `SELECT %s::text FROM leasehold.tool_operations WHERE operation_id = $1`
 	for _, column := range []string{"request_body", "result"} {
-		equalNumbers(t, column+" of first", json.RawMessage(w.text(fmt.Sprintf(ledger, column), string(one))), first)
-		equalNumbers(t, column+" of second", json.RawMessage(w.text(fmt.Sprintf(ledger, column), string(two))), second)
+		equalNumbers(t, column+" of first", json.RawMessage(w.Text(fmt.Sprintf(ledger, column), string(one))), first)
+		equalNumbers(t, column+" of second", json.RawMessage(w.Text(fmt.Sprintf(ledger, column), string(two))), second)
 	}
 	equalNumbers(t, "the run's result",
-		json.RawMessage(w.text(`SELECT result::text FROM leasehold.agent_runs WHERE run_id = $1`, run.String())),
+		json.RawMessage(w.Text(`SELECT result::text FROM leasehold.agent_runs WHERE run_id = $1`, run.String())),
 		fmt.Sprintf(`{"steps":{"first":%s,"second":%s}}`, first, second))
-	shown := w.leasehold(w.asOperator(), "run", "show", run.String(), "-o", "json")
-	if !strings.Contains(shown.out, "12345678901234567890123") || strings.Contains(shown.out, "1.2345678901234568e") {
-		t.Errorf("the operator is shown %s", shown.out)
+	shown := w.Leasehold(w.AsOperator(), "run", "show", run.String(), "-o", "json")
+	if !strings.Contains(shown.Out, "12345678901234567890123") || strings.Contains(shown.Out, "1.2345678901234568e") {
+		t.Errorf("the operator is shown %s", shown.Out)
 	}
 }
 

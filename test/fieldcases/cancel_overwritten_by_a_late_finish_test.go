@@ -14,6 +14,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // SamSaffron/term-llm#790 (fix, 2026-06-09) and #918 (fix, 2026-07-14),
@@ -34,14 +36,14 @@ const leftovers = `SELECT (SELECT count(*) FROM leasehold.run_queue WHERE run_id
 
 func TestACancelledRunStaysCancelledWhateverItsWorkerHearsLater(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
+	w, f := newWorld(t), lab.NewTool(t)
 	cancelled := make(chan struct{})
 	arrived := make(chan struct{}, 10)
 	patient := func(cfg map[string]any) {
 		cfg["timeout"], cfg["capabilities"].(map[string]any)["max_request"] = "15s", "15s"
 	}
-	w.addTool("pay", f, tools.ClassOperationQuery, patient)
-	w.addTool("decline", newRefuser(t, func(r *http.Request) string {
+	w.AddTool("pay", f, tools.ClassOperationQuery, patient)
+	w.AddTool("decline", newRefuser(t, func(r *http.Request) string {
 		arrived <- struct{}{}
 		select {
 		case <-cancelled:
@@ -49,24 +51,24 @@ func TestACancelledRunStaysCancelledWhateverItsWorkerHearsLater(t *testing.T) {
 		}
 		return `{"error":"card declined"}`
 	}), tools.ClassOperationQuery, patient)
-	f.change(func(f *fakeTool) {
-		f.arrived = func(a *arrival) {
+	f.Change(func(f *lab.Tool) {
+		f.Arrived = func(a *lab.Arrival) {
 			arrived <- struct{}{}
-			a.wait(cancelled)
+			a.Wait(cancelled)
 		}
-		f.committed = func(a *arrival) {
-			if a.step == "lost" {
-				a.drop()
+		f.Committed = func(a *lab.Arrival) {
+			if a.Step == "lost" {
+				a.Drop()
 			}
 		}
 	})
-	longClaims := []startOption{
-		set("dispatcher.claim_ttl", "30s"), set("dispatcher.drain_timeout", "20s"),
-		set("reconciler.claim_ttl", "30s"), set("reconciler.drain_timeout", "20s"),
+	longClaims := []lab.Option{
+		lab.Set("dispatcher.claim_ttl", "30s"), lab.Set("dispatcher.drain_timeout", "20s"),
+		lab.Set("reconciler.claim_ttl", "30s"), lab.Set("reconciler.drain_timeout", "20s"),
 	}
-	w.start("worker")
-	w.start("dispatcher", longClaims...)
-	w.start("reconciler", longClaims...)
+	w.Start("worker")
+	w.Start("dispatcher", longClaims...)
+	w.Start("reconciler", longClaims...)
 	// What the remote really does may still be recorded, on the operation.
 	fates := map[string]struct{ tool, status, by string }{
 		"done":    {"pay", "succeeded", "response"},
@@ -75,34 +77,34 @@ func TestACancelledRunStaysCancelledWhateverItsWorkerHearsLater(t *testing.T) {
 	}
 	runs, before := map[string]protocol.RunID{}, map[string]string{}
 	for step, fate := range fates {
-		runs[step] = w.submit(store.NewTask{Input: planOf(
-			planStep{ID: step, Tool: fate.tool}, planStep{ID: "next", Tool: "pay", Needs: []string{step}},
+		runs[step] = w.Submit(store.NewTask{Input: lab.Plan(
+			lab.Step{ID: step, Tool: fate.tool}, lab.Step{ID: "next", Tool: "pay", Needs: []string{step}},
 		)})
 	}
-	w.until("all three are being sent", func() bool { return len(arrived) == len(fates) })
+	w.Until("all three are being sent", func() bool { return len(arrived) == len(fates) })
 	for step, run := range runs {
-		if a := w.cancel(run); a.code != 0 || !strings.Contains(a.out, "cancelled") {
+		if a := w.Cancel(run); a.Code != 0 || !strings.Contains(a.Out, "cancelled") {
 			t.Errorf("%s: cancel: %+v", step, a)
 		}
-		before[step] = w.text(terminalRow, run.String())
+		before[step] = w.Text(terminalRow, run.String())
 	}
 	close(cancelled)
 	for step, fate := range fates {
 		run := runs[step]
-		op := w.untilOp(opID(run, step), protocol.OperationStatus(fate.status))
+		op := w.UntilOp(lab.OpID(run, step), protocol.OperationStatus(fate.status))
 		if op.ResolvedBy != fate.by {
 			t.Errorf("%s: operation %+v", step, op)
 		}
-		if after := w.text(terminalRow, run.String()); after != before[step] || !strings.HasPrefix(after, "cancelled ") {
+		if after := w.Text(terminalRow, run.String()); after != before[step] || !strings.HasPrefix(after, "cancelled ") {
 			t.Errorf("%s: the run was\n%s\nand is\n%s", step, before[step], after)
 		}
-		if n := w.number(leftovers, run.String()); n != 0 {
+		if n := w.Number(leftovers, run.String()); n != 0 {
 			t.Errorf("%s: %d things would bring the run back", step, n)
 		}
-		if row := w.op(opID(run, "next")); row.Status != "" {
+		if row := w.Op(lab.OpID(run, "next")); row.Status != "" {
 			t.Errorf("%s: the next step was planned: %+v", step, row)
 		}
-		if n := w.number(`SELECT count(*) FROM leasehold.run_journal WHERE run_id = $1
+		if n := w.Number(`SELECT count(*) FROM leasehold.run_journal WHERE run_id = $1
 			AND revision > (SELECT revision FROM leasehold.run_journal WHERE run_id = $1 AND kind = 'cancel')`, run.String()); n != 0 {
 			t.Errorf("%s: %d writes came after the cancel", step, n)
 		}
@@ -113,44 +115,44 @@ func TestACancelledRunStaysCancelledWhateverItsWorkerHearsLater(t *testing.T) {
 // the run: a trigger holds the worker's call up at that moment.
 func TestACancelThatComesTooLateSaysSoAndChangesNothing(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
-	w.addTool("pay", f, tools.ClassOperationQuery, nil)
-	w.exec(`
+	w, f := newWorld(t), lab.NewTool(t)
+	w.AddTool("pay", f, tools.ClassOperationQuery, nil)
+	w.Exec(`
 		CREATE FUNCTION public.hold_success() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 		BEGIN PERFORM pg_advisory_xact_lock(25); RETURN NULL; END $$;
 		CREATE TRIGGER zz_hold AFTER UPDATE ON leasehold.agent_runs
 			FOR EACH ROW WHEN (new.status = 'succeeded') EXECUTE FUNCTION public.hold_success()`)
-	release := w.hold(`SELECT pg_advisory_xact_lock(25)`)
+	release := w.Hold(`SELECT pg_advisory_xact_lock(25)`)
 	// The lease must outlast the hold; nobody watches for silent clients.
-	w.start("worker", set("worker.lease_ttl", "30s"), set("worker.heartbeat_interval", "5s"))
-	w.start("dispatcher")
-	run := w.submit(store.NewTask{Input: planOf(planStep{ID: "s", Tool: "pay"})})
+	w.Start("worker", lab.Set("worker.lease_ttl", "30s"), lab.Set("worker.heartbeat_interval", "5s"))
+	w.Start("dispatcher")
+	run := w.Submit(store.NewTask{Input: lab.Plan(lab.Step{ID: "s", Tool: "pay"})})
 	waiting := func(role string) bool {
-		return w.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		return w.Number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 			AND usename LIKE '%'||$1 AND wait_event_type = 'Lock'`, role) > 0
 	}
-	w.until("the worker completes the run", func() bool { return waiting("worker") })
-	told := make(chan answer, 1)
-	go func() { told <- w.cancel(run) }()
-	w.until("the cancel waits for the run", func() bool { return waiting("operator") })
+	w.Until("the worker completes the run", func() bool { return waiting("worker") })
+	told := make(chan lab.Answer, 1)
+	go func() { told <- w.Cancel(run) }()
+	w.Until("the cancel waits for the run", func() bool { return waiting("operator") })
 	release()
 
 	a := <-told
-	if a.code != 4 || !strings.Contains(a.errors, "succeeded") {
+	if a.Code != 4 || !strings.Contains(a.Errors, "succeeded") {
 		t.Errorf("the caller was told %+v", a)
 	}
-	row := w.untilRun(run, protocol.RunSucceeded)
-	before := w.text(terminalRow, run.String())
-	if again := w.cancel(run); again.code != 4 {
+	row := w.UntilRun(run, protocol.RunSucceeded)
+	before := w.Text(terminalRow, run.String())
+	if again := w.Cancel(run); again.Code != 4 {
 		t.Errorf("a second cancel: %+v", again)
 	}
-	if after := w.text(terminalRow, run.String()); after != before {
+	if after := w.Text(terminalRow, run.String()); after != before {
 		t.Errorf("the run was\n%s\nand is\n%s", before, after)
 	}
-	if n := w.number(`SELECT count(*) FROM leasehold.run_journal WHERE run_id = $1 AND revision = $2 AND kind = 'complete'`, run.String(), row.Revision); n != 1 {
+	if n := w.Number(`SELECT count(*) FROM leasehold.run_journal WHERE run_id = $1 AND revision = $2 AND kind = 'complete'`, run.String(), row.Revision); n != 1 {
 		t.Errorf("the last write is not the completion")
 	}
-	if n := w.number(`SELECT count(*) FROM leasehold.audit_log WHERE action = 'cancel'`); n != 0 {
+	if n := w.Number(`SELECT count(*) FROM leasehold.audit_log WHERE action = 'cancel'`); n != 0 {
 		t.Errorf("%d cancels are in the audit log", n)
 	}
 }
@@ -162,7 +164,7 @@ func TestACancelAndAnEndOfTheSameInstantAgreeOnOneOutcome(t *testing.T) {
 	t.Parallel()
 	const races, lanes = 500, 10
 	w := newWorld(t)
-	worker := w.open("worker", nil)
+	worker := w.Open("worker", nil)
 	var (
 		mu   sync.Mutex
 		seen = map[string]int{}
@@ -197,7 +199,7 @@ func TestACancelAndAnEndOfTheSameInstantAgreeOnOneOutcome(t *testing.T) {
 			(SELECT count(*) FROM leasehold.run_journal j WHERE j.run_id = r.run_id)`,
 		"things would bring a run back": `SELECT (SELECT count(*) FROM leasehold.run_queue) + (SELECT count(*) FROM leasehold.worker_leases)`,
 	} {
-		if n := w.number(sql); n != 0 {
+		if n := w.Number(sql); n != 0 {
 			t.Errorf("%d %s", n, what)
 		}
 	}
@@ -206,8 +208,8 @@ func TestACancelAndAnEndOfTheSameInstantAgreeOnOneOutcome(t *testing.T) {
 // race lets a worker end a run by kind in the instant in which it is cancelled,
 // and compares what both were told with the row. It returns the outcome.
 func (w *world) race(worker *store.Store, kind store.WriteKind) (string, error) {
-	run := w.submit(store.NewTask{Workflow: "by-hand"})
-	h := w.byHand(worker, run, time.Minute)
+	run := w.Submit(store.NewTask{Workflow: "by-hand"})
+	h := w.ByHand(worker, run, time.Minute)
 	var (
 		both   sync.WaitGroup
 		ended  store.WriteResult
@@ -216,22 +218,22 @@ func (w *world) race(worker *store.Store, kind store.WriteKind) (string, error) 
 	start := make(chan struct{})
 	both.Go(func() {
 		<-start
-		ended = h.write(kind, func(wr *store.Write) { wr.Payload = []byte(`{"by":"worker"}`); wr.Delay = time.Hour })
+		ended = h.Write(kind, func(wr *store.Write) { wr.Payload = []byte(`{"by":"worker"}`); wr.Delay = time.Hour })
 	})
 	both.Go(func() {
 		<-start
 		// The worker's way to the database is the longer one.
 		<-time.After(rand.N(2 * time.Millisecond))
-		cancel = w.operator.CancelRun(w.ctx, run, store.Actor{Name: "test"})
+		cancel = w.Operator.CancelRun(w.Ctx, run, store.Actor{Name: "test"})
 	})
 	close(start)
 	both.Wait()
-	first := w.text(terminalRow, run.String())
+	first := w.Text(terminalRow, run.String())
 
 	// Whoever comes later is told so, and changes nothing.
-	late := h.write(kind, nil)
-	again := w.operator.CancelRun(w.ctx, run, store.Actor{Name: "test"})
-	status, _, _ := strings.Cut(w.text(terminalRow, run.String()), " ")
+	late := h.Write(kind, nil)
+	again := w.Operator.CancelRun(w.Ctx, run, store.Actor{Name: "test"})
+	status, _, _ := strings.Cut(w.Text(terminalRow, run.String()), " ")
 	var wrong []error
 	expect := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -240,7 +242,7 @@ func (w *world) race(worker *store.Store, kind store.WriteKind) (string, error) 
 	}
 	expect(late.Err != nil, "a second one was accepted")
 	expect(errors.Is(again, protocol.ErrTerminal), "a second cancel was told %v", again)
-	expect(first == w.text(terminalRow, run.String()), "the final row has changed from %s", first)
+	expect(first == w.Text(terminalRow, run.String()), "the final row has changed from %s", first)
 	switch kind {
 	case store.WriteComplete:
 		expect((ended.Err == nil) == (status == "succeeded"), "the worker was told %v, the run is %s", ended.Err, status)

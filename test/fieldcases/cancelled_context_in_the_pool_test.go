@@ -9,6 +9,8 @@ import (
 
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // jackc/pgx#1623 (report, 2023-05-29), jackc/pgx#2557 (2026-05-12) and
@@ -23,19 +25,19 @@ func TestADeadlineThatEndsDuringAWriteLeavesNothingOpenInThePool(t *testing.T) {
 	w := newWorld(t)
 	const deadline, rounds, ttl = 30 * time.Millisecond, 200, 10 * time.Minute
 	small := func(c *store.Config) { c.MaxConns = 2 }
-	st := w.open("worker", small)
-	dispatcher := w.open("dispatcher", small)
-	h := w.byHand(st, w.submit(store.NewTask{Workflow: "by-hand"}), ttl)
-	h.plan("pay", keyed(), "p1", "p2", "p3")
-	other := w.submit(store.NewTask{Workflow: "by-hand"}) // whose takeover waits, too
+	st := w.Open("worker", small)
+	dispatcher := w.Open("dispatcher", small)
+	h := w.ByHand(st, w.Submit(store.NewTask{Workflow: "by-hand"}), ttl)
+	h.Plan("pay", lab.Keyed(), "p1", "p2", "p3")
+	other := w.Submit(store.NewTask{Workflow: "by-hand"}) // whose takeover waits, too
 
-	start := w.number(`SELECT revision FROM leasehold.agent_runs WHERE run_id = $1`, h.lease.RunID.String())
+	start := w.Number(`SELECT revision FROM leasehold.agent_runs WHERE run_id = $1`, h.Lease.RunID.String())
 	accepted := start
 	for i := range rounds {
-		release := w.hold(`SELECT FROM leasehold.worker_leases WHERE run_id IN ($1, $2) FOR UPDATE`, h.lease.RunID.String(), other.String())
-		ctx, cancel := context.WithTimeout(w.ctx, deadline)
+		release := w.Hold(`SELECT FROM leasehold.worker_leases WHERE run_id IN ($1, $2) FOR UPDATE`, h.Lease.RunID.String(), other.String())
+		ctx, cancel := context.WithTimeout(w.Ctx, deadline)
 		wr := store.Write{
-			Lease: h.lease, Expected: h.revision, Call: protocol.NewCallID(), Kind: store.WriteStep,
+			Lease: h.Lease, Expected: h.Revision, Call: protocol.NewCallID(), Kind: store.WriteStep,
 			StepID: protocol.StepID(fmt.Sprintf("r%d", i)), TTL: ttl,
 		}
 		acquired := make(chan error, 1)
@@ -51,12 +53,12 @@ func TestADeadlineThatEndsDuringAWriteLeavesNothingOpenInThePool(t *testing.T) {
 			t.Fatalf("round %d: the lock did not hold: %v, %v", i, r.Err, taken)
 		}
 		// What the worker may believe is what it reads back under its lease.
-		if h.revision = w.readBack(st, h.lease, wr, r); h.revision > protocol.Revision(accepted) {
+		if h.Revision = w.readBack(st, h.Lease, wr, r); h.Revision > protocol.Revision(accepted) {
 			accepted++
 		}
 	}
 	for i := range 50 {
-		if r := h.write(store.WriteCheckpoint, nil); r.Err != nil {
+		if r := h.Write(store.WriteCheckpoint, nil); r.Err != nil {
 			t.Fatalf("ordinary write %d: %v", i, r.Err)
 		}
 		accepted++
@@ -64,8 +66,8 @@ func TestADeadlineThatEndsDuringAWriteLeavesNothingOpenInThePool(t *testing.T) {
 
 	// A claim whose answer did not come in time is not a claim: what is
 	// returned, and may be sent, is committed.
-	release := w.hold(`LOCK TABLE leasehold.tool_operations IN ACCESS EXCLUSIVE MODE`)
-	ctx, cancel := context.WithTimeout(w.ctx, deadline)
+	release := w.Hold(`LOCK TABLE leasehold.tool_operations IN ACCESS EXCLUSIVE MODE`)
+	ctx, cancel := context.WithTimeout(w.Ctx, deadline)
 	claimed, err := dispatcher.ClaimOperations(ctx, store.ClaimRequest{
 		Owner: protocol.NewOwner(), Slots: map[string]int{"pay": 2}, TTL: ttl,
 	})
@@ -74,20 +76,20 @@ func TestADeadlineThatEndsDuringAWriteLeavesNothingOpenInThePool(t *testing.T) {
 	if err == nil || len(claimed) != 0 {
 		t.Errorf("a claim that waited too long returned %d operations, %v", len(claimed), err)
 	}
-	for _, c := range w.claim(dispatcher, "pay", 3, ttl) {
-		if row := w.op(c.Claim.OperationID); row.Status != "dispatching" || row.Owner != c.Claim.Owner.String() {
+	for _, c := range w.Claim(dispatcher, "pay", 3, ttl) {
+		if row := w.Op(c.Claim.OperationID); row.Status != "dispatching" || row.Owner != c.Claim.Owner.String() {
 			t.Errorf("%s may be sent and is %+v", c.Claim.OperationID, row)
 		}
 	}
 
-	if got := w.number(`SELECT revision FROM leasehold.agent_runs WHERE run_id = $1`, h.lease.RunID.String()); got != accepted {
+	if got := w.Number(`SELECT revision FROM leasehold.agent_runs WHERE run_id = $1`, h.Lease.RunID.String()); got != accepted {
 		t.Errorf("the run is at revision %d, and the worker knows of %d", got, accepted)
 	}
 	settled := time.Now()
-	w.until("no session is in a transaction, holds a lock or is out of its pool", func() bool {
-		return w.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename LIKE 'test\_%'
+	w.Until("no session is in a transaction, holds a lock or is out of its pool", func() bool {
+		return w.Number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename LIKE 'test\_%'
 			AND state LIKE 'idle in transaction%'`) == 0 &&
-			w.number(`SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE a.datname = current_database()
+			w.Number(`SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE a.datname = current_database()
 				AND a.usename LIKE 'test\_%' AND l.relation IN ('leasehold.agent_runs'::regclass, 'leasehold.tool_operations'::regclass)`) == 0 &&
 			st.Pool().Stat().AcquiredConns() == 0 && dispatcher.Pool().Stat().AcquiredConns() == 0
 	})
@@ -104,7 +106,7 @@ func (w *world) readBack(st *store.Store, lease protocol.Lease, wr store.Write, 
 		return wr.Expected // a definite no
 	}
 	for range 20 {
-		again := st.Commit(w.ctx, wr) // the same call id
+		again := st.Commit(w.Ctx, wr) // the same call id
 		switch {
 		case again.Err == nil:
 			return again.Revision

@@ -11,6 +11,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // fazer-ai/agents#679 (fix with measured plans, 2026-09-17), saurabhnanda/odd-jobs#115
@@ -31,10 +33,10 @@ const crowd = 500
 func (w *world) badlyPlanned() {
 	w.t.Helper()
 	for _, off := range []string{"hashjoin", "mergejoin", "material", "memoize", "hashagg", "sort", "incremental_sort"} {
-		w.exec(fmt.Sprintf("ALTER DATABASE %s SET enable_%s = off", pgx.Identifier{w.db.Name}.Sanitize(), off))
+		w.Exec(fmt.Sprintf("ALTER DATABASE %s SET enable_%s = off", pgx.Identifier{w.Text(`SELECT current_database()`)}.Sanitize(), off))
 	}
 	for _, table := range []string{"agent_runs", "worker_leases", "run_queue", "tool_operations"} {
-		w.exec(fmt.Sprintf("ALTER TABLE leasehold.%s SET (autovacuum_enabled = off)", table))
+		w.Exec(fmt.Sprintf("ALTER TABLE leasehold.%s SET (autovacuum_enabled = off)", table))
 	}
 }
 
@@ -46,15 +48,15 @@ func (w *world) prepareCrowd(tool string, c tools.Capabilities) {
 	for i := range tasks {
 		tasks[i].Workflow = "by-hand"
 	}
-	w.submitAll(tasks...)
-	worker := w.open("worker", nil)
+	w.SubmitAll(tasks...)
+	worker := w.Open("worker", nil)
 	var work sync.WaitGroup
 	for taken := 0; taken < crowd; {
 		owners := make([]protocol.Owner, 100)
 		for i := range owners {
 			owners[i] = protocol.NewOwner()
 		}
-		got, err := worker.AcquireRuns(w.ctx, store.AcquireRequest{
+		got, err := worker.AcquireRuns(w.Ctx, store.AcquireRequest{
 			Owners: owners, Workflows: []string{"by-hand"}, Queues: []string{"default"}, TTL: time.Hour, Worker: "test",
 		})
 		if err != nil || len(got) == 0 {
@@ -62,10 +64,10 @@ func (w *world) prepareCrowd(tool string, c tools.Capabilities) {
 		}
 		taken += len(got)
 		for _, a := range got {
-			h := &hand{w: w, st: worker, ttl: time.Hour, lease: a.Lease, revision: a.Revision}
-			op := h.intent("step", tool, c, `{"amount":1}`)
+			h := w.Holding(worker, a.Lease, a.Revision, time.Hour)
+			op := h.Intent("step", tool, c, `{"amount":1}`)
 			work.Go(func() {
-				r := h.write(store.WritePlan, func(wr *store.Write) {
+				r := h.Write(store.WritePlan, func(wr *store.Write) {
 					wr.StepID, wr.Operations = "step", []store.NewOperation{op}
 				})
 				if r.Err != nil {
@@ -75,61 +77,61 @@ func (w *world) prepareCrowd(tool string, c tools.Capabilities) {
 		}
 	}
 	work.Wait()
-	if n := w.number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'prepared' AND revision = 0`); n != crowd {
+	if n := w.Number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'prepared' AND revision = 0`); n != crowd {
 		w.t.Fatalf("%d operations are prepared", n)
 	}
 }
 
 func TestAClaimTakesNoMoreOperationsThanItHasSlotsFor(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
+	w, f := newWorld(t), lab.NewTool(t)
 	w.badlyPlanned()
-	w.addTool("pay", f, tools.ClassOperationQuery, nil)
-	w.prepareCrowd("pay", queryable())
+	w.AddTool("pay", f, tools.ClassOperationQuery, nil)
+	w.prepareCrowd("pay", lab.Queryable())
 	never := make(chan struct{})
-	f.change(func(f *fakeTool) { f.arrived = func(a *arrival) { a.wait(never) } })
+	f.Change(func(f *lab.Tool) { f.Arrived = func(a *lab.Arrival) { a.Wait(never) } })
 
 	total := 0
 	for _, slots := range []int{1, 5} {
 		// All of its slots are in use, and stay so: there is no second claim.
-		d := w.start("dispatcher", named(fmt.Sprintf("dispatcher-%d", slots)), set("dispatcher.slots", fmt.Sprint(slots)))
+		d := w.Start("dispatcher", lab.Named(fmt.Sprintf("dispatcher-%d", slots)), lab.Set("dispatcher.slots", fmt.Sprint(slots)))
 		total += slots
-		w.until("what was claimed is being sent", func() bool { return len(f.all()) >= total })
-		d.freeze()
-		if n := w.number(`SELECT count(*) FROM leasehold.tool_operations WHERE status <> 'prepared' OR revision <> 0`); n != int64(total) {
+		w.Until("what was claimed is being sent", func() bool { return len(f.All()) >= total })
+		d.Freeze()
+		if n := w.Number(`SELECT count(*) FROM leasehold.tool_operations WHERE status <> 'prepared' OR revision <> 0`); n != int64(total) {
 			t.Errorf("with %d slots, %d operations are claimed", slots, n)
 		}
-		d.kill()
+		d.Kill()
 	}
 	// The claim of 1 and the claim of 5 have one owner each.
-	if owners := w.text(`SELECT array_agg(n ORDER BY n)::text FROM (
+	if owners := w.Text(`SELECT array_agg(n ORDER BY n)::text FROM (
 		SELECT count(*) AS n FROM leasehold.tool_operations WHERE dispatch_owner IS NOT NULL GROUP BY dispatch_owner) AS o`); owners != "{1,5}" {
 		t.Errorf("claimed by owner: %s", owners)
 	}
-	if n := w.number(`SELECT count(*) FROM leasehold.operation_journal`); n != int64(total) {
+	if n := w.Number(`SELECT count(*) FROM leasehold.operation_journal`); n != int64(total) {
 		t.Errorf("%d rows are in the operations' journal", n)
 	}
 }
 
 func TestAWorkerTakesNoMoreRunsThanItHasSlotsFor(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
+	w, f := newWorld(t), lab.NewTool(t)
 	w.badlyPlanned()
-	w.addTool("pay", f, tools.ClassOperationQuery, nil)
+	w.AddTool("pay", f, tools.ClassOperationQuery, nil)
 	tasks := make([]store.NewTask, crowd)
 	for i := range tasks {
-		tasks[i].Input = planOf(planStep{ID: "s", Tool: "pay"})
+		tasks[i].Input = lab.Plan(lab.Step{ID: "s", Tool: "pay"})
 	}
-	w.submitAll(tasks...)
+	w.SubmitAll(tasks...)
 
 	total := int64(0)
 	for _, slots := range []int{1, 5} {
 		// Nobody dispatches, so the runs keep their slots.
-		p := w.start("worker", named(fmt.Sprintf("worker-%d", slots)), set("worker.slots", fmt.Sprint(slots)))
+		p := w.Start("worker", lab.Named(fmt.Sprintf("worker-%d", slots)), lab.Set("worker.slots", fmt.Sprint(slots)))
 		total += int64(slots)
 		planned := `SELECT count(*) FROM leasehold.tool_operations`
-		w.until("the runs taken have planned", func() bool { return w.number(planned) >= total })
-		p.freeze()
+		w.Until("the runs taken have planned", func() bool { return w.Number(planned) >= total })
+		p.Freeze()
 		for what, sql := range map[string]string{
 			"runs are started":   `SELECT count(*) FROM leasehold.agent_runs WHERE status <> 'pending' OR revision <> 0`,
 			"leases are owned":   `SELECT count(*) FROM leasehold.worker_leases WHERE owner IS NOT NULL OR epoch <> 0`,
@@ -137,11 +139,11 @@ func TestAWorkerTakesNoMoreRunsThanItHasSlotsFor(t *testing.T) {
 			"runs left the queue": `SELECT count(*) FROM leasehold.agent_runs r
 				WHERE NOT EXISTS (SELECT FROM leasehold.run_queue q WHERE q.run_id = r.run_id)`,
 		} {
-			if n := w.number(sql); n != total {
+			if n := w.Number(sql); n != total {
 				t.Errorf("with %d slots: %d %s, want %d", slots, n, what, total)
 			}
 		}
-		p.kill()
+		p.Kill()
 	}
 }
 
@@ -149,12 +151,12 @@ func TestASweepTakesNoMoreThanItsBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.badlyPlanned()
-	w.prepareCrowd("pay", queryable())
-	dispatcher, reconciler := w.open("dispatcher", nil), w.open("reconciler", nil)
+	w.prepareCrowd("pay", lab.Queryable())
+	dispatcher, reconciler := w.Open("dispatcher", nil), w.Open("reconciler", nil)
 	for range crowd / 100 {
-		w.claim(dispatcher, "pay", 100, time.Millisecond)
+		w.Claim(dispatcher, "pay", 100, time.Millisecond)
 	}
-	w.exec(`SET session_replication_role = replica;
+	w.Exec(`SET session_replication_role = replica;
 		UPDATE leasehold.worker_leases SET expires_at = clock_timestamp() - interval '1 second';
 		RESET session_replication_role`)
 
@@ -164,32 +166,32 @@ func TestASweepTakesNoMoreThanItsBatch(t *testing.T) {
 	total := int64(0)
 	for _, n := range []int{1, 5} {
 		total += int64(n)
-		if got, err := reconciler.ExpireClaims(w.ctx, n); err != nil || len(got) != n {
+		if got, err := reconciler.ExpireClaims(w.Ctx, n); err != nil || len(got) != n {
 			t.Errorf("expired %d claims, want %d: %v", len(got), n, err)
 		}
-		if got := w.number(expired); got != total {
+		if got := w.Number(expired); got != total {
 			t.Errorf("%d claims have expired, want %d", got, total)
 		}
-		if got, err := reconciler.RequeueExpired(w.ctx, n); err != nil || len(got) != n {
+		if got, err := reconciler.RequeueExpired(w.Ctx, n); err != nil || len(got) != n {
 			t.Errorf("requeued %d runs, want %d: %v", len(got), n, err)
 		}
-		if got := w.number(requeued); got != total {
+		if got := w.Number(requeued); got != total {
 			t.Errorf("%d runs are queued, want %d", got, total)
 		}
 	}
 	for range crowd / 100 {
-		if _, err := reconciler.ExpireClaims(w.ctx, 100); err != nil {
+		if _, err := reconciler.ExpireClaims(w.Ctx, 100); err != nil {
 			t.Fatal(err)
 		}
 	}
 	total = 0
 	for _, n := range []int{1, 5} {
 		total += int64(n)
-		got, err := reconciler.TakeDoubts(w.ctx, protocol.NewOwner(), map[string]int{"pay": n}, time.Minute)
+		got, err := reconciler.TakeDoubts(w.Ctx, protocol.NewOwner(), map[string]int{"pay": n}, time.Minute)
 		if err != nil || len(got) != n {
 			t.Errorf("took up %d doubts, want %d: %v", len(got), n, err)
 		}
-		if got := w.number(doubts); got != total {
+		if got := w.Number(doubts); got != total {
 			t.Errorf("%d doubts are taken up, want %d", got, total)
 		}
 	}

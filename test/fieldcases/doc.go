@@ -10,7 +10,5 @@
 // It does not promise that a report cannot come true in some other way: it pins
 // the way that was reported.
 //
-// The harness is in the files harness_*_test.go: world (a database, its
-// configuration file, its probe), process (a started program), fakeTool
-// (somebody else's service) and proxy (a network that can fail).
+// The processes, the tool, and the network that can fail are package lab's.
 package fieldcases

@@ -12,6 +12,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // spf13/viper#1236 (report, 2021-10-13), spf13/viper#761, spf13/viper#584: a value
@@ -30,9 +32,9 @@ type setting struct {
 
 func (w *world) settings(environ []string, args ...string) map[string]setting {
 	w.t.Helper()
-	a := w.leasehold(environ, append([]string{"config", "print", "-o", "json"}, args...)...)
+	a := w.Leasehold(environ, append([]string{"config", "print", "-o", "json"}, args...)...)
 	var printed struct{ Settings []setting }
-	if err := json.Unmarshal([]byte(a.out), &printed); err != nil || a.code != 0 {
+	if err := json.Unmarshal([]byte(a.Out), &printed); err != nil || a.Code != 0 {
 		w.t.Fatalf("config print: %v: %+v", err, a)
 	}
 	out := map[string]setting{}
@@ -78,8 +80,8 @@ func TestEveryVariableIsInForceWithoutAFileAndWithAFileThatLacksItsKey(t *testin
 	if len(defaults) < 40 {
 		t.Fatalf("only %d settings are printed", len(defaults))
 	}
-	lacking := w.file("worker: {}\ntools: []\n")
-	full := w.file(baseSettings)
+	lacking := file(t, "worker: {}\ntools: []\n")
+	full := file(t, lab.BaseSettings)
 	// A text and the file that holds it must not both be set.
 	for _, leftOut := range []string{"dsn", "dsn_file"} {
 		var environ []string
@@ -102,53 +104,45 @@ func TestEveryVariableIsInForceWithoutAFileAndWithAFileThatLacksItsKey(t *testin
 	}
 }
 
-func (w *world) file(content string) string {
-	w.t.Helper()
-	name := filepath.Join(w.dir, fmt.Sprintf("file-%d.yaml", w.tasks.Add(1)))
+func file(t *testing.T, content string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "leasehold.yaml")
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return name
 }
 
-// withoutFile starts a process with nothing but its environment.
-func withoutFile(o *startOptions) { o.args = append(o.args, "--config=") }
-
-// withFile starts a process with this file and not the world's.
-func withFile(name string) startOption {
-	return func(o *startOptions) { o.args = append(o.args, "--config="+name) }
-}
-
 func TestAProcessWorksByItsVariables(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
-	w.addTool("pay", f, tools.ClassOperationQuery, nil)
-	onlyTools := strings.Replace(w.read(w.configFile(nil)), baseSettings, "", 1)
+	w, f := newWorld(t), lab.NewTool(t)
+	w.AddTool("pay", f, tools.ClassOperationQuery, nil)
+	onlyTools := strings.Replace(w.read(w.ConfigFile()), lab.BaseSettings, "", 1)
 	if strings.Contains(onlyTools, "claim_ttl") {
 		t.Fatal("the file does not lack the key")
 	}
-	leases := w.watchLeases()
-	worker := w.start("worker", withFile(w.file(onlyTools)), env("LEASEHOLD_HTTP_LISTEN=127.0.0.1:0"),
-		env("LEASEHOLD_WORKER_LEASE_TTL=17s"), env("LEASEHOLD_WORKER_SLOTS=3"))
-	w.start("dispatcher", withFile(w.file(onlyTools)), env("LEASEHOLD_HTTP_LISTEN=127.0.0.1:0"),
-		env("LEASEHOLD_DISPATCHER_CLAIM_TTL=57s"))
-	reconciler := w.start("reconciler", withoutFile, env("LEASEHOLD_HTTP_LISTEN=127.0.0.1:0"), env("LEASEHOLD_RECONCILER_INTERVAL=77ms"))
+	leases := w.WatchLeases()
+	worker := w.Start("worker", lab.WithFile(file(t, onlyTools)), lab.Env("LEASEHOLD_HTTP_LISTEN=127.0.0.1:0"),
+		lab.Env("LEASEHOLD_WORKER_LEASE_TTL=17s"), lab.Env("LEASEHOLD_WORKER_SLOTS=3"))
+	w.Start("dispatcher", lab.WithFile(file(t, onlyTools)), lab.Env("LEASEHOLD_HTTP_LISTEN=127.0.0.1:0"),
+		lab.Env("LEASEHOLD_DISPATCHER_CLAIM_TTL=57s"))
+	reconciler := w.Start("reconciler", lab.WithFile(""), lab.Env("LEASEHOLD_HTTP_LISTEN=127.0.0.1:0"), lab.Env("LEASEHOLD_RECONCILER_INTERVAL=77ms"))
 
-	run := w.submit(store.NewTask{Input: planOf(planStep{ID: "s", Tool: "pay"})})
-	w.untilRun(run, protocol.RunSucceeded)
-	if got := w.text(`SELECT (last_send_until - first_send_at)::text FROM leasehold.tool_operations`); got != "00:00:57" {
+	run := w.Submit(store.NewTask{Input: lab.Plan(lab.Step{ID: "s", Tool: "pay"})})
+	w.UntilRun(run, protocol.RunSucceeded)
+	if got := w.Text(`SELECT (last_send_until - first_send_at)::text FROM leasehold.tool_operations`); got != "00:00:57" {
 		t.Errorf("the claim lasted %s", got)
 	}
-	if n := worker.metric("leasehold_worker_slots"); n != 3 {
+	if n := worker.Metric("leasehold_worker_slots"); n != 3 {
 		t.Errorf("the worker has %v slots", n)
 	}
-	if n := leases.outside(17*time.Second, 3*time.Second); n != 0 || leases.written() == 0 {
-		t.Errorf("of %d leases %d were not for 17 s", leases.written(), n)
+	if n := leases.Outside(17*time.Second, 3*time.Second); n != 0 || leases.Written() == 0 {
+		t.Errorf("of %d leases %d were not for 17 s", leases.Written(), n)
 	}
 	// Every 77 ms and not every 2 s.
 	longest, samples := 0.0, 0
-	w.until("the reconciler was watched for a while", func() bool {
-		longest = max(longest, reconciler.metric(`leasehold_loop_silent_seconds{loop="expire claims"}`))
+	w.Until("the reconciler was watched for a while", func() bool {
+		longest = max(longest, reconciler.Metric(`leasehold_loop_silent_seconds{loop="expire claims"}`))
 		samples++
 		return samples > 60
 	})
@@ -171,20 +165,20 @@ func TestAMisspeltKeyOrVariableStopsTheStartAndIsNamed(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
 		name    string
-		options []startOption
+		options []lab.Option
 		want    []string
 	}{
-		{"key", []startOption{withFile(w.file("dispatcher: {claim_tll: 5s}\n"))}, []string{"claim_tll", "claim_ttl", ":1"}},
-		{"variable", []startOption{withoutFile, env("LEASEHOLD_DISPATCHER_CLAIM_TLL=5s")}, []string{"LEASEHOLD_DISPATCHER_CLAIM_TLL", "LEASEHOLD_DISPATCHER_CLAIM_TTL"}},
-		{"no unit", []startOption{withoutFile, env("LEASEHOLD_DISPATCHER_CLAIM_TTL=5")}, []string{"LEASEHOLD_DISPATCHER_CLAIM_TTL", "unit"}},
+		{"key", []lab.Option{lab.WithFile(file(t, "dispatcher: {claim_tll: 5s}\n"))}, []string{"claim_tll", "claim_ttl", ":1"}},
+		{"variable", []lab.Option{lab.WithFile(""), lab.Env("LEASEHOLD_DISPATCHER_CLAIM_TLL=5s")}, []string{"LEASEHOLD_DISPATCHER_CLAIM_TLL", "LEASEHOLD_DISPATCHER_CLAIM_TTL"}},
+		{"no unit", []lab.Option{lab.WithFile(""), lab.Env("LEASEHOLD_DISPATCHER_CLAIM_TTL=5")}, []string{"LEASEHOLD_DISPATCHER_CLAIM_TTL", "unit"}},
 	} {
 		for _, prog := range []string{"worker", "dispatcher", "reconciler"} {
-			p := w.start(prog, append(c.options, named(prog+" with a misspelt "+c.name))...).mayEnd()
-			if code := p.wait(); code != 2 {
-				t.Errorf("%s: exit code %d", p.name, code)
+			p := w.Start(prog, append(c.options, lab.Named(prog+" with a misspelt "+c.name))...).MayEnd()
+			if code := p.Wait(); code != 2 {
+				t.Errorf("%s: exit code %d", p.Name, code)
 			}
-			if p.count(c.want...) == 0 {
-				t.Errorf("%s does not name %q:\n%s", p.name, c.want, strings.Join(p.log(), "\n"))
+			if p.Count(c.want...) == 0 {
+				t.Errorf("%s does not name %q:\n%s", p.Name, c.want, strings.Join(p.Log(), "\n"))
 			}
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // hatchet-dev/hatchet#1003 (fix, 2024-10-31: a small pool for heartbeats),
@@ -30,23 +32,23 @@ const heartbeatTTL = 3 * time.Second
 type beatScene struct {
 	*world
 
-	worker *process
-	pay    *fakeTool
+	worker *lab.Process
+	pay    *lab.Tool
 	live   []protocol.RunID
 	ends   []func()
 }
 
-func newBeatScene(t *testing.T, w *world, options ...startOption) *beatScene {
+func newBeatScene(t *testing.T, w *world, options ...lab.Option) *beatScene {
 	t.Helper()
-	s := &beatScene{world: w, pay: newFakeTool(t)}
-	s.addTool("pay", s.pay, tools.ClassOperationQuery, nil)
+	s := &beatScene{world: w, pay: lab.NewTool(t)}
+	s.AddTool("pay", s.pay, tools.ClassOperationQuery, nil)
 	// A tool that no dispatcher has until the test starts one.
-	s.addTool("later", s.pay, tools.ClassOperationQuery, nil)
-	s.start("dispatcher", knowing("pay"))
-	s.worker = s.start("labworker", append([]startOption{
-		set("worker.slots", "60"), set("worker.park_after", "2s"),
-		set("worker.lease_ttl", heartbeatTTL.String()), set("worker.heartbeat_interval", "700ms"),
-		set("worker.heartbeat_timeout", "600ms"),
+	s.AddTool("later", s.pay, tools.ClassOperationQuery, nil)
+	s.Start("dispatcher", lab.Knowing("pay"))
+	s.worker = s.Start("labworker", append([]lab.Option{
+		lab.Set("worker.slots", "60"), lab.Set("worker.park_after", "2s"),
+		lab.Set("worker.lease_ttl", heartbeatTTL.String()), lab.Set("worker.heartbeat_interval", "700ms"),
+		lab.Set("worker.heartbeat_timeout", "600ms"),
 	}, options...)...)
 	for range 20 {
 		run, end := s.lingering(store.NewTask{}, "pay")
@@ -58,8 +60,8 @@ func newBeatScene(t *testing.T, w *world, options ...startOption) *beatScene {
 
 func (s *beatScene) untilOwned(n int64) {
 	s.t.Helper()
-	s.until("all runs are live", func() bool {
-		return s.number(`SELECT count(*) FROM leasehold.worker_leases WHERE owner IS NOT NULL`) == n
+	s.Until("all runs are live", func() bool {
+		return s.Number(`SELECT count(*) FROM leasehold.worker_leases WHERE owner IS NOT NULL`) == n
 	})
 }
 
@@ -71,12 +73,12 @@ func (s *beatScene) watch() (lapsed func() int64) {
 	for i, run := range s.live {
 		ids[i] = run.String()
 	}
-	ctx, stop := context.WithCancel(s.ctx)
+	ctx, stop := context.WithCancel(s.Ctx)
 	var (
 		seen int64
 		work sync.WaitGroup
 	)
-	work.Go(func() { seen = countLapsed(ctx, s.probe, ids) })
+	work.Go(func() { seen = countLapsed(ctx, s.Probe, ids) })
 	s.t.Cleanup(func() { stop(); work.Wait() })
 	return func() int64 { stop(); work.Wait(); return seen }
 }
@@ -106,7 +108,7 @@ func (s *beatScene) mostWaiting() (most int64) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for over := time.After(3 * heartbeatTTL); ; {
-		most = max(most, s.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		most = max(most, s.Number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 			AND application_name = 'leasehold worker' AND wait_event_type = 'Lock'`))
 		select {
 		case <-over:
@@ -127,12 +129,12 @@ func (s *beatScene) unharmed(lapsed int64) {
 		end()
 	}
 	for _, run := range s.live {
-		s.untilRun(run, protocol.RunSucceeded)
-		if terms := s.terms(run); len(terms) != 1 {
+		s.UntilRun(run, protocol.RunSucceeded)
+		if terms := s.Terms(run); len(terms) != 1 {
 			s.t.Errorf("run %s has had the terms %v", run, terms)
 		}
-		if id := opID(run, "call"); s.pay.arrivals(id) != 1 {
-			s.t.Errorf("%s arrived %d times", id, s.pay.arrivals(id))
+		if id := lab.OpID(run, "call"); s.pay.Arrivals(id) != 1 {
+			s.t.Errorf("%s arrived %d times", id, s.pay.Arrivals(id))
 		}
 	}
 }
@@ -149,14 +151,14 @@ func TestHeartbeatsGoOnWhileTheWholePoolWaits(t *testing.T) {
 		// those of runs that want to park.
 		{"for operations", "4", func(s *beatScene) ([]protocol.RunID, func()) {
 			runs := s.submitWaiting()
-			return runs, s.hold(`SELECT FROM leasehold.tool_operations WHERE tool_name = 'later' FOR UPDATE`)
+			return runs, s.Hold(`SELECT FROM leasehold.tool_operations WHERE tool_name = 'later' FOR UPDATE`)
 		}},
 		// A stronger form, such as somebody's ALTER TABLE: no lock timeout of
 		// ours bounds how long a call waits that touches operations. One call
 		// writes and one reads, for all runs, so two connections are the pool.
 		{"for a table", "2", func(s *beatScene) ([]protocol.RunID, func()) {
 			runs := s.submitWaiting()
-			return runs, s.hold(`LOCK TABLE leasehold.tool_operations IN ACCESS EXCLUSIVE MODE`)
+			return runs, s.Hold(`LOCK TABLE leasehold.tool_operations IN ACCESS EXCLUSIVE MODE`)
 		}},
 		// The renewals of the four are in doubt here, and each is asked for again
 		// and again, beside those of the twenty.
@@ -171,7 +173,7 @@ func TestHeartbeatsGoOnWhileTheWholePoolWaits(t *testing.T) {
 				runs, ends, ids = append(runs, run), append(ends, end), append(ids, run.String())
 			}
 			s.untilOwned(24)
-			release := s.hold(`SELECT FROM leasehold.worker_leases WHERE run_id = ANY ($1::uuid[]) FOR UPDATE`, ids)
+			release := s.Hold(`SELECT FROM leasehold.worker_leases WHERE run_id = ANY ($1::uuid[]) FOR UPDATE`, ids)
 			for _, end := range ends {
 				end()
 			}
@@ -181,7 +183,7 @@ func TestHeartbeatsGoOnWhileTheWholePoolWaits(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newBeatScene(t, newWorld(t), set("database.max_conns", c.pool))
+			s := newBeatScene(t, newWorld(t), lab.Set("database.max_conns", c.pool))
 			lapsed := s.watch()
 			blocked, release := c.block(s)
 			if most := strconv.FormatInt(s.mostWaiting(), 10); most != c.pool {
@@ -189,10 +191,10 @@ func TestHeartbeatsGoOnWhileTheWholePoolWaits(t *testing.T) {
 			}
 			n := lapsed()
 			release()
-			s.start("dispatcher", named("late-dispatcher"))
+			s.Start("dispatcher", lab.Named("late-dispatcher"))
 			s.unharmed(n)
 			for _, run := range blocked {
-				s.untilRun(run, protocol.RunSucceeded)
+				s.UntilRun(run, protocol.RunSucceeded)
 			}
 		})
 	}
@@ -204,11 +206,11 @@ func (s *beatScene) submitWaiting() []protocol.RunID {
 	s.t.Helper()
 	var list []store.NewTask
 	for range 4 {
-		list = append(list, store.NewTask{Input: chain("later", 1)})
+		list = append(list, store.NewTask{Input: lab.Chain("later", 1)})
 	}
-	runs := s.submitAll(list...)
-	s.until("the calls are registered", func() bool {
-		return s.number(`SELECT count(*) FROM leasehold.tool_operations WHERE tool_name = 'later'`) == 4
+	runs := s.SubmitAll(list...)
+	s.Until("the calls are registered", func() bool {
+		return s.Number(`SELECT count(*) FROM leasehold.tool_operations WHERE tool_name = 'later'`) == 4
 	})
 	return runs
 }
@@ -216,21 +218,21 @@ func (s *beatScene) submitWaiting() []protocol.RunID {
 func TestOneBrokenConnectionOfTheHeartbeatAbortsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	net := newProxy(t, w.db.DSN("worker"))
-	s := newBeatScene(t, w, through(net.through(w.db.DSN("worker"))))
+	net := lab.NewProxy(t, w.DB.DSN("worker"))
+	s := newBeatScene(t, w, lab.Through(net.Through(w.DB.DSN("worker"))))
 	lapsed := s.watch()
-	renewed := func() float64 { return s.worker.metric(`lease_renew_total{outcome="success"}`) }
+	renewed := func() float64 { return s.worker.Metric(`lease_renew_total{outcome="success"}`) }
 	// From then on the connection is used so often that the pool does not try it
 	// out before each use, and the break meets a renewal.
-	s.until("all were renewed once", func() bool { return renewed() >= 20 })
-	if n := net.reset(func(hello []byte) bool { return bytes.Contains(hello, []byte("beats")) }); n == 0 {
+	s.Until("all were renewed once", func() bool { return renewed() >= 20 })
+	if n := net.Reset(func(hello []byte) bool { return bytes.Contains(hello, []byte("beats")) }); n == 0 {
 		t.Fatal("the heartbeat has no connection")
 	}
-	s.until("a renewal got no answer", func() bool { return s.worker.count("lease renewal without an answer") > 0 })
+	s.Until("a renewal got no answer", func() bool { return s.worker.Count("lease renewal without an answer") > 0 })
 	before := renewed()
-	s.until("all were renewed again, twice", func() bool { return renewed() >= before+40 })
+	s.Until("all were renewed again, twice", func() bool { return renewed() >= before+40 })
 	n := lapsed()
-	if cancelled := s.worker.count("execution cancelled"); cancelled != 0 {
+	if cancelled := s.worker.Count("execution cancelled"); cancelled != 0 {
 		t.Errorf("%d executions were cancelled", cancelled)
 	}
 	s.unharmed(n)

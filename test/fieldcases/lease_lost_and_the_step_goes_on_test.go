@@ -8,6 +8,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // marin-community/marin#8107 (audit, 2026-08) and majiayu000/harness#1889 (fix,
@@ -20,47 +22,47 @@ import (
 // that TCP had kept, when B has taken over.
 func TestAWorkerCutOffFromTheDatabaseStopsItsStepAndReportsNothing(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
-	w.addTool("pay", f, tools.ClassOperationQuery, nil)
-	net := newProxy(t, w.db.DSN("worker"))
+	w, f := newWorld(t), lab.NewTool(t)
+	w.AddTool("pay", f, tools.ClassOperationQuery, nil)
+	net := lab.NewProxy(t, w.DB.DSN("worker"))
 
 	arrived, gone := make(chan time.Time, 10), make(chan time.Time, 10)
-	f.change(func(f *fakeTool) {
-		f.committed = func(a *arrival) {
-			if a.step != "s2" {
+	f.Change(func(f *lab.Tool) {
+		f.Committed = func(a *lab.Arrival) {
+			if a.Step != "s2" {
 				return
 			}
 			offer(arrived, time.Now())
-			a.wait(a.gone)
+			a.Wait(a.Gone)
 			offer(gone, time.Now())
-			a.drop()
+			a.Drop()
 		}
 	})
-	run := w.submit(store.NewTask{Input: chain("pay", 5)})
-	worker := w.start("worker", named("a-worker"), through(net.through(w.db.DSN("worker"))))
-	w.start("dispatcher", named("a-dispatcher"), through(net.through(w.db.DSN("dispatcher"))))
+	run := w.Submit(store.NewTask{Input: lab.Chain("pay", 5)})
+	worker := w.Start("worker", lab.Named("a-worker"), lab.Through(net.Through(w.DB.DSN("worker"))))
+	w.Start("dispatcher", lab.Named("a-dispatcher"), lab.Through(net.Through(w.DB.DSN("dispatcher"))))
 	inFlight := receive(w, "the second call is in flight", arrived)
-	net.blackHole()
+	net.BlackHole()
 	cut := time.Now()
-	old := w.run(run)
+	old := w.Run(run)
 	if old.Epoch != 1 || old.Owner == "" {
 		t.Fatalf("A does not hold the run: %+v", old)
 	}
-	w.start("worker", named("b-worker"))
-	w.start("dispatcher", named("b-dispatcher"))
-	w.start("reconciler")
+	w.Start("worker", lab.Named("b-worker"))
+	w.Start("dispatcher", lab.Named("b-dispatcher"))
+	w.Start("reconciler")
 
 	var lost []map[string]any
-	w.until("A has given its execution up", func() bool {
-		lost = worker.records("execution cancelled")
+	w.Until("A has given its execution up", func() bool {
+		lost = worker.Records("execution cancelled")
 		return len(lost) > 0
 	})
-	w.until("B has taken the run over", func() bool { r := w.run(run); return r.Epoch == 2 && r.Owner != "" && r.Owner != old.Owner })
-	taken := w.text(`SELECT created_at::text FROM leasehold.lease_journal WHERE run_id = $1 AND epoch = 2`, run.String())
+	w.Until("B has taken the run over", func() bool { r := w.Run(run); return r.Epoch == 2 && r.Owner != "" && r.Owner != old.Owner })
+	taken := w.Text(`SELECT created_at::text FROM leasehold.lease_journal WHERE run_id = $1 AND epoch = 2`, run.String())
 	restored := time.Now()
-	net.restore()
-	w.untilRun(run, protocol.RunSucceeded)
-	worker.ready()
+	net.Restore()
+	w.UntilRun(run, protocol.RunSucceeded)
+	worker.Ready()
 
 	if at := recordTime(t, lost[0]); at.After(cut.Add(cutLease + cutInterval + cutBusy)) {
 		t.Errorf("A gave up %s after the cut", at.Sub(cut))
@@ -68,22 +70,22 @@ func TestAWorkerCutOffFromTheDatabaseStopsItsStepAndReportsNothing(t *testing.T)
 	if at := receive(w, "the second call is given up", gone); at.After(inFlight.Add(cutLease + cutInterval + cutBusy)) {
 		t.Errorf("A's call in flight was cancelled %s after it had arrived", at.Sub(inFlight))
 	}
-	for _, a := range f.all() {
-		if a.client == "a-dispatcher" && a.at.After(cut.Add(cutLease)) && a.at.Before(restored) {
-			t.Errorf("A called %s %s after the cut", a.step, a.at.Sub(cut))
+	for _, a := range f.All() {
+		if a.Client == "a-dispatcher" && a.At.After(cut.Add(cutLease)) && a.At.Before(restored) {
+			t.Errorf("A called %s %s after the cut", a.Step, a.At.Sub(cut))
 		}
 	}
-	if n := w.number(`SELECT count(*) FROM leasehold.run_journal WHERE run_id = $1 AND owner = $2 AND created_at >= $3::timestamptz`,
+	if n := w.Number(`SELECT count(*) FROM leasehold.run_journal WHERE run_id = $1 AND owner = $2 AND created_at >= $3::timestamptz`,
 		run.String(), old.Owner, taken); n != 0 {
 		t.Errorf("A wrote %d times after it was taken over", n)
 	}
-	if by := w.text(`SELECT l.epoch::text FROM leasehold.run_journal j JOIN leasehold.lease_journal l USING (run_id, owner)
+	if by := w.Text(`SELECT l.epoch::text FROM leasehold.run_journal j JOIN leasehold.lease_journal l USING (run_id, owner)
 		WHERE j.run_id = $1 AND j.kind = 'complete'`, run.String()); by != "2" {
 		t.Errorf("the run was completed in term %s", by)
 	}
 	for _, step := range []string{"s1", "s2", "s3", "s4", "s5"} {
-		if id := opID(run, step); f.arrivals(id) != 1 || f.effects(id) != 1 {
-			t.Errorf("%s: %d arrivals, %d effects", step, f.arrivals(id), f.effects(id))
+		if id := lab.OpID(run, step); f.Arrivals(id) != 1 || f.Effects(id) != 1 {
+			t.Errorf("%s: %d arrivals, %d effects", step, f.Arrivals(id), f.Effects(id))
 		}
 	}
 }
@@ -92,27 +94,27 @@ func TestAWorkerCutOffFromTheDatabaseStopsItsStepAndReportsNothing(t *testing.T)
 // and what it would have done next is B's to do.
 func TestAWorkerCutOffFromTheDatabaseCancelsTheCodeThatItRuns(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
-	w.addTool("pay", f, tools.ClassOperationQuery, nil)
-	net := newProxy(t, w.db.DSN("worker"))
-	a := w.start("labworker", named("a-worker"), through(net.through(w.db.DSN("worker"))))
-	w.start("dispatcher")
+	w, f := newWorld(t), lab.NewTool(t)
+	w.AddTool("pay", f, tools.ClassOperationQuery, nil)
+	net := lab.NewProxy(t, w.DB.DSN("worker"))
+	a := w.Start("labworker", lab.Named("a-worker"), lab.Through(net.Through(w.DB.DSN("worker"))))
+	w.Start("dispatcher")
 	run, end := w.lingering(store.NewTask{}, "pay")
 	// Not merely the run: cut off before it has read the run, A starts no code.
-	w.until("A's code runs", func() bool { return a.count("lingering step began") > 0 })
-	old := w.run(run).Owner
-	net.blackHole()
+	w.Until("A's code runs", func() bool { return a.Count("lingering step began") > 0 })
+	old := w.Run(run).Owner
+	net.BlackHole()
 	cut := time.Now()
-	b := w.start("labworker", named("b-worker"))
+	b := w.Start("labworker", lab.Named("b-worker"))
 
-	w.until("A's code was told to stop", func() bool { return a.count("lingering step cancelled") > 0 })
-	w.until("B has taken the run over", func() bool { r := w.run(run); return r.Epoch == 2 && r.Owner != "" })
-	net.restore()
+	w.Until("A's code was told to stop", func() bool { return a.Count("lingering step cancelled") > 0 })
+	w.Until("B has taken the run over", func() bool { r := w.Run(run); return r.Epoch == 2 && r.Owner != "" })
+	net.Restore()
 	end()
-	w.untilRun(run, protocol.RunSucceeded)
-	a.ready()
+	w.UntilRun(run, protocol.RunSucceeded)
+	a.Ready()
 
-	for _, line := range a.log() {
+	for _, line := range a.Log() {
 		stamp, said, _ := strings.Cut(line, " ")
 		if !strings.Contains(said, "lingering step cancelled") {
 			continue
@@ -125,15 +127,15 @@ func TestAWorkerCutOffFromTheDatabaseCancelsTheCodeThatItRuns(t *testing.T) {
 			t.Errorf("A's code was told to stop %s after the cut", at.Sub(cut))
 		}
 	}
-	if n := w.number(`SELECT count(*) FROM leasehold.run_journal WHERE run_id = $1 AND owner = $2 AND revision > 1`,
+	if n := w.Number(`SELECT count(*) FROM leasehold.run_journal WHERE run_id = $1 AND owner = $2 AND revision > 1`,
 		run.String(), old); n != 0 {
 		t.Errorf("A wrote %d times", n)
 	}
-	if n := b.count("lingering step cancelled"); n != 0 {
+	if n := b.Count("lingering step cancelled"); n != 0 {
 		t.Errorf("B's code was cancelled %d times", n)
 	}
-	if id := opID(run, "call"); f.arrivals(id) != 1 || f.effects(id) != 1 {
-		t.Errorf("%d arrivals, %d effects", f.arrivals(id), f.effects(id))
+	if id := lab.OpID(run, "call"); f.Arrivals(id) != 1 || f.Effects(id) != 1 {
+		t.Errorf("%d arrivals, %d effects", f.Arrivals(id), f.Effects(id))
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // whywaita/myshoes#272 (audit, 2026-07-07), cadence-workflow/cadence#5398 (incident,
@@ -21,26 +23,26 @@ import (
 // and every outcome.
 func TestTheNumberOfSeriesDoesNotGrowWithTheWork(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
-	w.addTool("pay", f, tools.ClassIdempotencyKey, nil)
-	w.addTool("ship", f, tools.ClassOperationQuery, nil)
-	w.addTool("decline", newRefuser(t, func(r *http.Request) string {
+	w, f := newWorld(t), lab.NewTool(t)
+	w.AddTool("pay", f, tools.ClassIdempotencyKey, nil)
+	w.AddTool("ship", f, tools.ClassOperationQuery, nil)
+	w.AddTool("decline", newRefuser(t, func(r *http.Request) string {
 		return fmt.Sprintf(`{"error":"secret-text about %s at http://host/%s"}`, r.Header.Get("X-Operation-Id"), r.Header.Get("X-Run-Id"))
 	}), tools.ClassIdempotencyKey, nil)
-	f.change(func(f *fakeTool) {
-		f.dedup = true
-		f.committed = func(a *arrival) {
-			if strings.HasPrefix(a.step, "lost") && a.n == 1 {
-				a.drop()
+	f.Change(func(f *lab.Tool) {
+		f.Dedup = true
+		f.Committed = func(a *lab.Arrival) {
+			if strings.HasPrefix(a.Step, "lost") && a.N == 1 {
+				a.Drop()
 			}
 		}
 	})
-	fast := []startOption{set("log.level", "info"), set("worker.slots", "100")}
-	pods := map[string]*process{
-		"worker 1":   w.start("worker", append(fast, named("worker-1"))...),
-		"worker 2":   w.start("worker", append(fast, named("worker-2"))...),
-		"dispatcher": w.start("dispatcher", fast...),
-		"reconciler": w.start("reconciler", fast...),
+	fast := []lab.Option{lab.Set("log.level", "info"), lab.Set("worker.slots", "100")}
+	pods := map[string]*lab.Process{
+		"worker 1":   w.Start("worker", append(fast, lab.Named("worker-1"))...),
+		"worker 2":   w.Start("worker", append(fast, lab.Named("worker-2"))...),
+		"dispatcher": w.Start("dispatcher", fast...),
+		"reconciler": w.Start("reconciler", fast...),
 	}
 	// Ten operations a run: of ten runs one loses answers, one is refused, and one
 	// is cancelled on the way.
@@ -48,9 +50,9 @@ func TestTheNumberOfSeriesDoesNotGrowWithTheWork(t *testing.T) {
 		t.Helper()
 		tasks := make([]store.NewTask, runs)
 		for i := range tasks {
-			var steps []planStep
+			var steps []lab.Step
 			for s := range 10 {
-				st := planStep{ID: fmt.Sprintf("s%d", s), Tool: []string{"pay", "ship"}[s%2]}
+				st := lab.Step{ID: fmt.Sprintf("s%d", s), Tool: []string{"pay", "ship"}[s%2]}
 				switch {
 				case i%10 == 0 && s < 4:
 					st.ID = fmt.Sprintf("lost%d", s)
@@ -59,38 +61,38 @@ func TestTheNumberOfSeriesDoesNotGrowWithTheWork(t *testing.T) {
 				}
 				steps = append(steps, st)
 			}
-			tasks[i].Input = planOf(steps...)
+			tasks[i].Input = lab.Plan(steps...)
 		}
-		list := w.submitAll(tasks...)
+		list := w.SubmitAll(tasks...)
 		for i := 2; i < len(list); i += 10 {
-			if err := w.operator.CancelRun(w.ctx, list[i], store.Actor{Name: "test"}); err != nil && w.run(list[i]).Status == "pending" {
+			if err := w.Operator.CancelRun(w.Ctx, list[i], store.Actor{Name: "test"}); err != nil && w.Run(list[i]).Status == "pending" {
 				t.Errorf("cancel: %v", err)
 			}
 		}
-		w.until("all runs have ended", func() bool {
-			return w.number(`SELECT count(*) FROM leasehold.agent_runs WHERE status IN ('pending','running')`) == 0
+		w.Until("all runs have ended", func() bool {
+			return w.Number(`SELECT count(*) FROM leasehold.agent_runs WHERE status IN ('pending','running')`) == 0
 		})
-		w.until("all operations have ended", func() bool {
-			return w.number(`SELECT count(*) FROM leasehold.tool_operations WHERE status IN ('prepared','dispatching','unknown')`) == 0
+		w.Until("all operations have ended", func() bool {
+			return w.Number(`SELECT count(*) FROM leasehold.tool_operations WHERE status IN ('prepared','dispatching','unknown')`) == 0
 		})
 	}
 	push(20)
 	// Of two workers one may have done it all, so they count as one.
 	before := map[string]bool{}
 	for name, p := range pods {
-		for series := range p.series() {
+		for series := range series(t, p) {
 			before[role(name)+" "+series] = true
 		}
 	}
 	push(100)
 	// New processes, with new owners for everything.
-	pods["worker 1"].kill()
-	pods["worker 1"] = w.start("worker", append(fast, named("worker-3"))...)
+	pods["worker 1"].Kill()
+	pods["worker 1"] = w.Start("worker", append(fast, lab.Named("worker-3"))...)
 	push(120)
 
 	total := 0
 	for name, p := range pods {
-		after := p.series()
+		after := series(t, p)
 		for series := range after {
 			if !before[role(name)+" "+series] && !occasional(series) {
 				t.Errorf("%s: new series %s", name, series)
@@ -103,7 +105,7 @@ func TestTheNumberOfSeriesDoesNotGrowWithTheWork(t *testing.T) {
 		t.Errorf("%d series", total)
 	}
 	t.Logf("%d series of all processes", total)
-	if n := w.number(`SELECT count(*) FROM leasehold.tool_operations`); n < 2000 {
+	if n := w.Number(`SELECT count(*) FROM leasehold.tool_operations`); n < 2000 {
 		t.Errorf("only %d operations", n)
 	}
 }
@@ -111,11 +113,11 @@ func TestTheNumberOfSeriesDoesNotGrowWithTheWork(t *testing.T) {
 func role(pod string) string { return strings.TrimRight(pod, " 12") }
 
 // series are those of the product, by name and labels.
-func (p *process) series() map[string]string {
-	p.w.t.Helper()
-	status, body := p.get("/metrics")
+func series(t *testing.T, p *lab.Process) map[string]string {
+	t.Helper()
+	status, body := p.Get("/metrics")
 	if status != http.StatusOK {
-		p.w.t.Fatalf("%s: /metrics: %d %s", p.name, status, body)
+		t.Fatalf("%s: /metrics: %d %s", p.Name, status, body)
 	}
 	out := map[string]string{}
 	for line := range strings.Lines(body) {

@@ -12,6 +12,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // aegra/aegra#519 (fix, 2026-08-16): on SIGTERM, that is on every rolling
@@ -21,10 +23,10 @@ import (
 
 // longLease makes the difference between a run that was handed back and one
 // whose lease ran out: the test would not live to see the latter.
-func longLease(name string) []startOption {
-	return []startOption{
-		named(name), set("worker.lease_ttl", "10m"), set("worker.heartbeat_interval", "1s"),
-		set("worker.heartbeat_timeout", "900ms"), set("worker.drain_timeout", drainLimit.String()),
+func longLease(name string) []lab.Option {
+	return []lab.Option{
+		lab.Named(name), lab.Set("worker.lease_ttl", "10m"), lab.Set("worker.heartbeat_interval", "1s"),
+		lab.Set("worker.heartbeat_timeout", "900ms"), lab.Set("worker.drain_timeout", drainLimit.String()),
 	}
 }
 
@@ -34,9 +36,9 @@ const drainLimit = time.Second
 // took no longer than a second after the process was gone.
 func (w *world) handedBack(run protocol.RunID, epoch int64, gone time.Time) {
 	w.t.Helper()
-	w.until(fmt.Sprintf("term %d", epoch), func() bool { return w.run(run).Epoch >= epoch })
+	w.Until(fmt.Sprintf("term %d", epoch), func() bool { return w.Run(run).Epoch >= epoch })
 	var taken time.Time
-	if err := w.probe.QueryRow(w.ctx, `SELECT created_at FROM leasehold.lease_journal WHERE run_id = $1 AND epoch = $2`,
+	if err := w.Probe.QueryRow(w.Ctx, `SELECT created_at FROM leasehold.lease_journal WHERE run_id = $1 AND epoch = $2`,
 		run.String(), epoch).Scan(&taken); err != nil {
 		w.t.Fatal(err)
 	}
@@ -47,49 +49,49 @@ func (w *world) handedBack(run protocol.RunID, epoch int64, gone time.Time) {
 }
 
 // stopped waits for a terminated process and checks how it ended.
-func (p *process) stopped(told time.Time) (gone time.Time) {
-	p.w.t.Helper()
-	code := p.wait()
+func stopped(t *testing.T, p *lab.Process, told time.Time) (gone time.Time) {
+	t.Helper()
+	code := p.Wait()
 	gone = time.Now()
 	if took := gone.Sub(told); code != 0 || took > drainLimit+2*time.Second {
-		p.w.t.Errorf("%s ended with code %d after %s", p.name, code, took)
+		t.Errorf("%s ended with code %d after %s", p.Name, code, took)
 	}
 	return gone
 }
 
 func TestAShutdownHandsARunBackThatWaitsForASlowCall(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
-	w.addTool("pay", f, tools.ClassNone, func(cfg map[string]any) {
+	w, f := newWorld(t), lab.NewTool(t)
+	w.AddTool("pay", f, tools.ClassNone, func(cfg map[string]any) {
 		cfg["timeout"] = "60s"
 		cfg["capabilities"].(map[string]any)["max_request"] = "60s"
 	})
 	answer := make(chan struct{})
-	f.change(func(f *fakeTool) { f.committed = func(a *arrival) { a.wait(answer) } })
-	w.override(map[string]string{
+	f.Change(func(f *lab.Tool) { f.Committed = func(a *lab.Arrival) { a.Wait(answer) } })
+	w.Override(map[string]string{
 		"dispatcher.claim_ttl": "90s", "dispatcher.drain_timeout": "60s",
 		"reconciler.claim_ttl": "90s", "reconciler.drain_timeout": "60s",
 	})
-	w.start("dispatcher")
-	first := w.start("worker", longLease("first")...)
-	run := w.submit(store.NewTask{Input: chain("pay", 1)})
-	op := opID(run, "s1")
-	w.until("the call is in flight", func() bool { return f.effects(op) == 1 })
-	w.start("worker", longLease("second")...).ready()
+	w.Start("dispatcher")
+	first := w.Start("worker", longLease("first")...)
+	run := w.Submit(store.NewTask{Input: lab.Chain("pay", 1)})
+	op := lab.OpID(run, "s1")
+	w.Until("the call is in flight", func() bool { return f.Effects(op) == 1 })
+	w.Start("worker", longLease("second")...).Ready()
 
 	told := time.Now()
-	first.terminate()
-	gone := first.stopped(told)
-	if r := w.run(run); r.Status != "running" {
+	first.Terminate()
+	gone := stopped(t, first, told)
+	if r := w.Run(run); r.Status != "running" {
 		t.Errorf("the run is %s after the shutdown", r.Status)
 	}
 	w.handedBack(run, 2, gone)
 	close(answer)
-	if r := w.untilRun(run, protocol.RunSucceeded); r.Epoch != 2 {
+	if r := w.UntilRun(run, protocol.RunSucceeded); r.Epoch != 2 {
 		t.Errorf("run: %+v", r)
 	}
-	if row := w.op(op); row.Status != "succeeded" || f.arrivals(op) != 1 || f.effects(op) != 1 {
-		t.Errorf("operation: %+v, %d arrivals, %d effects", row, f.arrivals(op), f.effects(op))
+	if row := w.Op(op); row.Status != "succeeded" || f.Arrivals(op) != 1 || f.Effects(op) != 1 {
+		t.Errorf("operation: %+v, %d arrivals, %d effects", row, f.Arrivals(op), f.Effects(op))
 	}
 }
 
@@ -97,13 +99,13 @@ func TestAShutdownHandsARunBackThatWaitsForASlowCall(t *testing.T) {
 // is called.
 func (w *world) lingering(nt store.NewTask, tool string) (run protocol.RunID, end func()) {
 	w.t.Helper()
-	file := filepath.Join(w.dir, fmt.Sprintf("end-%d", w.tasks.Load()))
+	file := filepath.Join(w.t.TempDir(), "end")
 	input, err := json.Marshal(map[string]string{"file": file, "tool": tool})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	nt.Workflow, nt.Input = "linger", input
-	return w.submit(nt), func() {
+	return w.Submit(nt), func() {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			w.t.Error(err)
 		}
@@ -113,47 +115,47 @@ func (w *world) lingering(nt store.NewTask, tool string) (run protocol.RunID, en
 func TestAShutdownHandsARunBackWhoseStepOutlastsTheDrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first := w.start("labworker", longLease("first")...)
+	first := w.Start("labworker", longLease("first")...)
 	run, end := w.lingering(store.NewTask{}, "")
-	w.until("the first worker has the run", func() bool { return w.run(run).Owner != "" })
-	w.start("labworker", longLease("second")...).ready()
+	w.Until("the first worker has the run", func() bool { return w.Run(run).Owner != "" })
+	w.Start("labworker", longLease("second")...).Ready()
 	told := time.Now()
-	first.terminate()
-	gone := first.stopped(told)
-	if r := w.run(run); r.Status != "running" || r.Epoch > 2 {
+	first.Terminate()
+	gone := stopped(t, first, told)
+	if r := w.Run(run); r.Status != "running" || r.Epoch > 2 {
 		t.Errorf("run after the shutdown: %+v", r)
 	}
 	w.handedBack(run, 2, gone)
 	end()
-	w.untilRun(run, protocol.RunSucceeded)
+	w.UntilRun(run, protocol.RunSucceeded)
 }
 
 func TestACancelDuringAShutdownWins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first := w.start("labworker", longLease("first")...)
+	first := w.Start("labworker", longLease("first")...)
 	run, end := w.lingering(store.NewTask{}, "")
 	defer end()
-	w.until("the first worker has the run", func() bool { return w.run(run).Owner != "" })
-	second := w.start("labworker", longLease("second")...).ready()
+	w.Until("the first worker has the run", func() bool { return w.Run(run).Owner != "" })
+	second := w.Start("labworker", longLease("second")...).Ready()
 	told := time.Now()
-	first.terminate()
-	w.until("the first worker drains", func() bool { return len(first.records("process is draining")) > 0 })
-	if err := w.operator.CancelRun(w.ctx, run, store.Actor{Name: "test", Reason: "changed my mind"}); err != nil {
+	first.Terminate()
+	w.Until("the first worker drains", func() bool { return len(first.Records("process is draining")) > 0 })
+	if err := w.Operator.CancelRun(w.Ctx, run, store.Actor{Name: "test", Reason: "changed my mind"}); err != nil {
 		t.Fatalf("cancel: %v", err)
 	}
-	cancelled := w.run(run)
-	first.stopped(told)
+	cancelled := w.Run(run)
+	stopped(t, first, told)
 	// The second worker has looked for work since: it takes another run.
 	other, endOther := w.lingering(store.NewTask{}, "")
 	endOther()
-	w.untilRun(other, protocol.RunSucceeded)
-	r := w.run(run)
+	w.UntilRun(other, protocol.RunSucceeded)
+	r := w.Run(run)
 	if r != cancelled || r.Status != "cancelled" || r.Queued || r.Epoch != 1 {
 		t.Errorf("run: %+v, when it was cancelled: %+v", r, cancelled)
 	}
-	if n := second.count(run.String()); n != 0 {
-		t.Errorf("the second worker has %d words about the cancelled run:\n%s", n, strings.Join(second.log(), "\n"))
+	if n := second.Count(run.String()); n != 0 {
+		t.Errorf("the second worker has %d words about the cancelled run:\n%s", n, strings.Join(second.Log(), "\n"))
 	}
 }
 
@@ -162,24 +164,24 @@ func TestACancelDuringAShutdownWins(t *testing.T) {
 func TestARollingRestartDoesNotUseUpAttempts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	worker := w.start("labworker", longLease("worker-0")...)
+	worker := w.Start("labworker", longLease("worker-0")...)
 	run, end := w.lingering(store.NewTask{MaxAttempts: 2}, "")
 	const restarts = 5
 	for i := range restarts {
-		w.until(fmt.Sprintf("worker-%d has the run", i), func() bool {
-			r := w.run(run)
+		w.Until(fmt.Sprintf("worker-%d has the run", i), func() bool {
+			r := w.Run(run)
 			return r.Owner != "" && r.Epoch == int64(i+1)
 		})
-		next := w.start("labworker", longLease(fmt.Sprintf("worker-%d", i+1))...).ready()
+		next := w.Start("labworker", longLease(fmt.Sprintf("worker-%d", i+1))...).Ready()
 		told := time.Now()
-		worker.terminate()
-		worker.stopped(told)
+		worker.Terminate()
+		stopped(t, worker, told)
 		worker = next
 	}
-	w.until("the last worker has the run", func() bool { r := w.run(run); return r.Owner != "" && r.Epoch == restarts+1 })
-	if r := w.run(run); r.Attempts != 1 {
+	w.Until("the last worker has the run", func() bool { r := w.Run(run); return r.Owner != "" && r.Epoch == restarts+1 })
+	if r := w.Run(run); r.Attempts != 1 {
 		t.Errorf("after %d restarts %d attempts are charged", restarts, r.Attempts)
 	}
 	end()
-	w.untilRun(run, protocol.RunSucceeded)
+	w.UntilRun(run, protocol.RunSucceeded)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // vectorize-io/hindsight#2675 (incident, 2026-07-13: 54 rounds in 22 hours),
@@ -21,11 +23,11 @@ import (
 // been lost so far, says that it is enough. It returns how many that were.
 func (w *world) supervise(over func(lost int) bool) (lost int) {
 	w.t.Helper()
-	worker := w.start("labworker").mayEnd()
-	w.until("the runs are over", func() bool {
-		if worker.gone() {
+	worker := w.Start("labworker").MayEnd()
+	w.Until("the runs are over", func() bool {
+		if worker.Gone() {
 			lost++
-			worker = w.start("labworker", named(fmt.Sprintf("labworker-%d", lost+1))).mayEnd()
+			worker = w.Start("labworker", lab.Named(fmt.Sprintf("labworker-%d", lost+1))).MayEnd()
 		}
 		return over(lost)
 	})
@@ -37,21 +39,21 @@ func (w *world) supervise(over func(lost int) bool) (lost int) {
 func poisoned(t *testing.T, maxAttempts int) (w *world, poison protocol.RunID, healthy []protocol.RunID) {
 	t.Helper()
 	w = newWorld(t)
-	f := newFakeTool(t)
-	w.addTool("pay", f, tools.ClassIdempotencyKey, nil)
-	f.change(func(f *fakeTool) { f.dedup = true })
+	f := lab.NewTool(t)
+	w.AddTool("pay", f, tools.ClassIdempotencyKey, nil)
+	f.Change(func(f *lab.Tool) { f.Dedup = true })
 	list := []store.NewTask{{TaskID: "poison", Workflow: "poison", MaxAttempts: maxAttempts}}
 	for i := range 20 {
-		list = append(list, store.NewTask{TaskID: protocol.TaskID(fmt.Sprintf("healthy-%d", i)), Input: chain("pay", 2), MaxAttempts: 10})
+		list = append(list, store.NewTask{TaskID: protocol.TaskID(fmt.Sprintf("healthy-%d", i)), Input: lab.Chain("pay", 2), MaxAttempts: 10})
 	}
-	runs := w.submitAll(list...)
-	w.start("dispatcher")
-	w.start("reconciler")
+	runs := w.SubmitAll(list...)
+	w.Start("dispatcher")
+	w.Start("reconciler")
 	return w, runs[0], runs[1:]
 }
 
 func (w *world) final(int) bool {
-	return w.number(`SELECT count(*) FROM leasehold.agent_runs WHERE status IN ('pending','running')`) == 0
+	return w.Number(`SELECT count(*) FROM leasehold.agent_runs WHERE status IN ('pending','running')`) == 0
 }
 
 func TestARunThatKillsItsWorkerIsStartedAsOftenAsItsOwnLimitSays(t *testing.T) {
@@ -61,7 +63,7 @@ func TestARunThatKillsItsWorkerIsStartedAsOftenAsItsOwnLimitSays(t *testing.T) {
 			t.Parallel()
 			w, poison, healthy := poisoned(t, maxAttempts)
 			lost := w.supervise(w.final)
-			row := w.run(poison)
+			row := w.Run(poison)
 			if lost != maxAttempts || row.Attempts != maxAttempts {
 				t.Errorf("%d workers lost, %d attempts charged, want %d", lost, row.Attempts, maxAttempts)
 			}
@@ -69,7 +71,7 @@ func TestARunThatKillsItsWorkerIsStartedAsOftenAsItsOwnLimitSays(t *testing.T) {
 				t.Errorf("the run is %s: %s", row.Status, row.Failure)
 			}
 			for _, run := range healthy {
-				if r := w.run(run); r.Status != "succeeded" {
+				if r := w.Run(run); r.Status != "succeeded" {
 					t.Errorf("healthy run is %s: %s", r.Status, r.Failure)
 				}
 			}
@@ -84,17 +86,17 @@ func TestARunThatKillsItsWorkerCanBeCancelledBetweenTwoCrashes(t *testing.T) {
 	lost := w.supervise(func(lost int) bool {
 		// The dead worker's lease is still alive, so nobody else has the run.
 		if lost == 1 && !cancelled {
-			if err := w.operator.CancelRun(w.ctx, poison, store.Actor{Name: "test", Reason: "it kills workers"}); err != nil {
+			if err := w.Operator.CancelRun(w.Ctx, poison, store.Actor{Name: "test", Reason: "it kills workers"}); err != nil {
 				t.Fatalf("cancel: %v", err)
 			}
 			cancelled = true
 		}
 		return w.final(lost)
 	})
-	if r := w.run(poison); r.Status != "cancelled" || r.Queued || r.Attempts != 1 || r.Epoch != 1 || lost != 1 {
+	if r := w.Run(poison); r.Status != "cancelled" || r.Queued || r.Attempts != 1 || r.Epoch != 1 || lost != 1 {
 		t.Errorf("%d workers lost; run: %+v", lost, r)
 	}
-	if n := w.number(`SELECT count(*) FROM leasehold.agent_runs WHERE status = 'succeeded'`); n != 20 {
+	if n := w.Number(`SELECT count(*) FROM leasehold.agent_runs WHERE status = 'succeeded'`); n != 20 {
 		t.Errorf("%d healthy runs succeeded", n)
 	}
 }

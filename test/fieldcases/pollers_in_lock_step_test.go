@@ -13,6 +13,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // riverqueue/river#1150 (fix, 2026-02-13): after a short stall all fetch timers
@@ -83,7 +85,7 @@ func TestPollersThatAStallBroughtIntoStepFallOutOfItAgain(t *testing.T) {
 	defer work.Wait()
 	defer stop()
 	for range pollers {
-		st := w.open("dispatcher", func(c *store.Config) { c.MaxConns = 2 })
+		st := w.Open("dispatcher", func(c *store.Config) { c.MaxConns = 2 })
 		d, err := dispatcher.New(cfg, claimTimes{st, &mu, &at}, registry, slog.New(slog.DiscardHandler), dispatcher.Hooks{})
 		if err != nil {
 			t.Fatal(err)
@@ -94,18 +96,18 @@ func TestPollersThatAStallBroughtIntoStepFallOutOfItAgain(t *testing.T) {
 			}
 		})
 	}
-	w.until("all poll", func() bool { return len(claims(time.Time{})) >= 2*pollers })
-	release := w.hold(`LOCK TABLE leasehold.tool_operations IN ACCESS EXCLUSIVE MODE`)
+	w.Until("all poll", func() bool { return len(claims(time.Time{})) >= 2*pollers })
+	release := w.Hold(`LOCK TABLE leasehold.tool_operations IN ACCESS EXCLUSIVE MODE`)
 	began := time.Now()
-	w.until("the stall is over", func() bool { return time.Since(began) > stall })
-	blocked := w.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+	w.Until("the stall is over", func() bool { return time.Since(began) > stall })
+	blocked := w.Number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
 		AND wait_event_type = 'Lock' AND query LIKE '%claim_operations%'`)
 	if blocked != pollers {
 		t.Errorf("%d of %d pollers were held up", blocked, pollers)
 	}
 	release()
 	from := time.Now().Add(settle)
-	w.until("there is enough to measure", func() bool { return time.Since(from) > measure })
+	w.Until("there is enough to measure", func() bool { return time.Since(from) > measure })
 
 	got := claims(from)
 	if len(got) < pollers*int(measure/period)*2/3 {
@@ -148,24 +150,24 @@ func TestADelayNeverOverflowsIntoNone(t *testing.T) {
 
 func TestADoubtOfManyRoundsIsStillLeftAloneBetweenTwoLooks(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
-	w.addTool("pay", f, tools.ClassOperationQuery, nil)
-	h := w.byHand(w.open("worker", nil), w.submit(store.NewTask{Workflow: "by-hand"}), time.Hour)
-	op := h.plan("pay", queryable(), "s")[0]
-	w.claim(w.open("dispatcher", nil), "pay", 1, time.Millisecond)
-	reconciler := w.open("reconciler", nil)
-	w.until("the claim has run out", func() bool {
-		_, err := reconciler.ExpireClaims(w.ctx, 1)
-		return err == nil && w.op(op).Status == string(protocol.OperationUnknown)
+	w, f := newWorld(t), lab.NewTool(t)
+	w.AddTool("pay", f, tools.ClassOperationQuery, nil)
+	h := w.ByHand(w.Open("worker", nil), w.Submit(store.NewTask{Workflow: "by-hand"}), time.Hour)
+	op := h.Plan("pay", lab.Queryable(), "s")[0]
+	w.Claim(w.Open("dispatcher", nil), "pay", 1, time.Millisecond)
+	reconciler := w.Open("reconciler", nil)
+	w.Until("the claim has run out", func() bool {
+		_, err := reconciler.ExpireClaims(w.Ctx, 1)
+		return err == nil && w.Op(op).Status == string(protocol.OperationUnknown)
 	})
-	w.exec(`UPDATE leasehold.tool_operations SET rounds = 69`)
+	w.Exec(`UPDATE leasehold.tool_operations SET rounds = 69`)
 
 	var (
 		mu sync.Mutex
 		at []time.Time
 	)
-	f.change(func(f *fakeTool) {
-		f.lookup = func(http.ResponseWriter, protocol.OperationID) bool {
+	f.Change(func(f *lab.Tool) {
+		f.Lookup = func(http.ResponseWriter, protocol.OperationID) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			at = append(at, time.Now())
@@ -173,15 +175,15 @@ func TestADoubtOfManyRoundsIsStillLeftAloneBetweenTwoLooks(t *testing.T) {
 		}
 	})
 	// By the configuration from 250 ms to 2 s; half of a delay is certain.
-	w.start("reconciler")
+	w.Start("reconciler")
 	looks := func() []time.Time { mu.Lock(); defer mu.Unlock(); return at[:len(at):len(at)] }
-	w.until("it has been looked at four times", func() bool { return len(looks()) >= 4 })
+	w.Until("it has been looked at four times", func() bool { return len(looks()) >= 4 })
 	for i, a := range looks()[1:] {
 		if gap := a.Sub(looks()[i]); gap < 950*time.Millisecond {
 			t.Errorf("look %d came %s after the one before", i+2, gap)
 		}
 	}
-	if n := f.arrivals(op); n != 0 {
+	if n := f.Arrivals(op); n != 0 {
 		t.Errorf("it was sent %d times", n)
 	}
 }

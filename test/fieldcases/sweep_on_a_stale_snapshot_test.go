@@ -7,6 +7,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // riverqueue/river#1302 (report, 2026-07-10; fixed by #1373): the maintenance
@@ -23,18 +25,18 @@ import (
 type sweepScene struct {
 	*world
 
-	tool   *fakeTool
+	tool   *lab.Tool
 	claims []store.ClaimedOperation
 }
 
 func newSweepScene(t *testing.T) *sweepScene {
 	t.Helper()
-	s := &sweepScene{world: newWorld(t), tool: newFakeTool(t)}
-	s.addTool("pay", s.tool, tools.ClassOperationQuery, nil)
-	worker, dispatcher := s.open("worker", nil), s.open("dispatcher", nil)
-	h := s.byHand(worker, s.submit(store.NewTask{Workflow: "by-hand"}), time.Minute)
-	h.plan("pay", queryable(), "a", "b", "c", "d", "e")
-	s.claims = s.claim(dispatcher, "pay", 5, time.Second)
+	s := &sweepScene{world: newWorld(t), tool: lab.NewTool(t)}
+	s.AddTool("pay", s.tool, tools.ClassOperationQuery, nil)
+	worker, dispatcher := s.Open("worker", nil), s.Open("dispatcher", nil)
+	h := s.ByHand(worker, s.Submit(store.NewTask{Workflow: "by-hand"}), time.Minute)
+	h.Plan("pay", lab.Queryable(), "a", "b", "c", "d", "e")
+	s.claims = s.Claim(dispatcher, "pay", 5, time.Second)
 	if len(s.claims) != 5 {
 		t.Fatalf("claimed %d", len(s.claims))
 	}
@@ -43,22 +45,25 @@ func newSweepScene(t *testing.T) *sweepScene {
 
 // expired reports how many of the claims a sweep has found.
 func (s *sweepScene) expired() int64 {
-	return s.number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'expire'`)
+	return s.Number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'expire'`)
 }
 
 // anotherSweep returns when a sweep that began after now has gone by.
 func (s *sweepScene) anotherSweep() {
 	s.t.Helper()
-	worker, dispatcher := s.open("worker", nil), s.open("dispatcher", nil)
-	h := s.byHand(worker, s.submit(store.NewTask{Workflow: "by-hand"}), time.Minute)
-	op := h.plan("pay", queryable(), "sentinel")[0]
-	s.claim(dispatcher, "pay", 1, time.Millisecond)
-	s.untilOp(op, protocol.OperationUnknown)
+	worker, dispatcher := s.Open("worker", nil), s.Open("dispatcher", nil)
+	h := s.ByHand(worker, s.Submit(store.NewTask{Workflow: "by-hand"}), time.Minute)
+	op := h.Plan("pay", lab.Queryable(), "sentinel")[0]
+	s.Claim(dispatcher, "pay", 1, time.Millisecond)
+	s.UntilOp(op, protocol.OperationUnknown)
 }
 
 // sweep starts a reconciler whose watchdog leaves S alone: a client that is
 // silent inside a transaction would be disconnected by it.
-func (w *world) sweep() { w.t.Helper(); w.start("reconciler", set("reconciler.watchdog_after", "1m")) }
+func (w *world) sweep() {
+	w.t.Helper()
+	w.Start("reconciler", lab.Set("reconciler.watchdog_after", "1m"))
+}
 
 // snapshot is everything of an operation but what a reconciler notes beside it.
 const snapshot = `SELECT (to_jsonb(o) - 'rounds' - 'next_attempt_at')::text
@@ -71,10 +76,10 @@ func TestASweepLeavesAnOperationAloneThatWasFinishedAfterItLooked(t *testing.T) 
 
 	// S is a dispatcher's session whose call has been executed and not
 	// committed.
-	tx := s.begin("dispatcher")
+	tx := s.Begin("dispatcher")
 	var outcome string
-	r := success(x)
-	err := tx.QueryRow(s.ctx, `SELECT outcome FROM leasehold.complete_operations(
+	r := lab.Success(x)
+	err := tx.QueryRow(s.Ctx, `SELECT outcome FROM leasehold.complete_operations(
 		ARRAY[$1], ARRAY[$2], ARRAY[$3::bigint], ARRAY[$4::uuid], ARRAY[$5], ARRAY['succeeded'],
 		ARRAY['r-1'], ARRAY['{"ok":true}'::jsonb], ARRAY['succeeded'], ARRAY[NULL::jsonb], ARRAY[NULL::text],
 		ARRAY[0::bigint], 0)`,
@@ -83,30 +88,30 @@ func TestASweepLeavesAnOperationAloneThatWasFinishedAfterItLooked(t *testing.T) 
 		t.Fatalf("S records the result: %q %v", outcome, err)
 	}
 	var written string
-	if err := tx.QueryRow(s.ctx, `SELECT clock_timestamp()::text`).Scan(&written); err != nil {
+	if err := tx.QueryRow(s.Ctx, `SELECT clock_timestamp()::text`).Scan(&written); err != nil {
 		t.Fatal(err)
 	}
 
 	s.sweep()
-	s.until("the other four are unknown", func() bool { return s.expired() == 4 })
-	if err := tx.Commit(s.ctx); err != nil {
+	s.Until("the other four are unknown", func() bool { return s.expired() == 4 })
+	if err := tx.Commit(s.Ctx); err != nil {
 		t.Fatal(err)
 	}
-	before := s.text(snapshot, string(x.Claim.OperationID))
+	before := s.Text(snapshot, string(x.Claim.OperationID))
 	s.anotherSweep()
 
-	row := s.op(x.Claim.OperationID)
+	row := s.Op(x.Claim.OperationID)
 	if row.Status != "succeeded" || row.Revision != int64(x.Claim.Revision)+1 || row.ResolvedBy != "response" {
 		t.Errorf("operation: %+v, claimed at revision %d", row, x.Claim.Revision)
 	}
-	if after := s.text(snapshot, string(x.Claim.OperationID)); after != before {
+	if after := s.Text(snapshot, string(x.Claim.OperationID)); after != before {
 		t.Errorf("the finished operation has changed:\n%s\n%s", before, after)
 	}
-	if late := s.text(`SELECT (updated_at > $2::timestamptz)::text FROM leasehold.tool_operations WHERE operation_id = $1`,
+	if late := s.Text(`SELECT (updated_at > $2::timestamptz)::text FROM leasehold.tool_operations WHERE operation_id = $1`,
 		string(x.Claim.OperationID), written); late != "false" {
 		t.Errorf("its time of finish is not S's")
 	}
-	if n := s.tool.queries(x.Claim.OperationID); n != 0 {
+	if n := s.tool.Queries(x.Claim.OperationID); n != 0 {
 		t.Errorf("the finished operation was looked up %d times", n)
 	}
 	if n := s.expired(); n != 4+1 { // and the sentinel
@@ -123,22 +128,22 @@ func TestASweepLeavesAnOperationAloneThatWasClaimedAfreshAfterItLooked(t *testin
 	// The protocol has no second claim: an operation that was claimed once is
 	// never prepared again. So S goes round it, and round the triggers that
 	// would say so, to see what the sweep alone does.
-	release := s.hold(`WITH quiet AS (SELECT set_config('session_replication_role', 'replica', true))
+	release := s.Hold(`WITH quiet AS (SELECT set_config('session_replication_role', 'replica', true))
 		UPDATE leasehold.tool_operations SET revision = revision + 1, dispatch_owner = $2,
 			dispatch_until = clock_timestamp() + interval '1 hour' FROM quiet WHERE operation_id = $1`, string(x), fresh)
 	s.sweep()
-	s.until("the other four are unknown", func() bool { return s.expired() == 4 })
+	s.Until("the other four are unknown", func() bool { return s.expired() == 4 })
 	release()
-	before := s.text(snapshot, string(x))
+	before := s.Text(snapshot, string(x))
 	s.anotherSweep()
 
-	if row := s.op(x); row.Status != "dispatching" || row.Owner != fresh || row.Revision != int64(s.claims[0].Claim.Revision)+1 {
+	if row := s.Op(x); row.Status != "dispatching" || row.Owner != fresh || row.Revision != int64(s.claims[0].Claim.Revision)+1 {
 		t.Errorf("operation: %+v", row)
 	}
-	if after := s.text(snapshot, string(x)); after != before {
+	if after := s.Text(snapshot, string(x)); after != before {
 		t.Errorf("the freshly claimed operation has changed:\n%s\n%s", before, after)
 	}
-	if n := s.tool.queries(x); n != 0 {
+	if n := s.tool.Queries(x); n != 0 {
 		t.Errorf("it was looked up %d times", n)
 	}
 }
@@ -146,36 +151,36 @@ func TestASweepLeavesAnOperationAloneThatWasClaimedAfreshAfterItLooked(t *testin
 func TestASweepDoesNotQueueARunThatWasTakenOverAfterItLooked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	worker := w.open("worker", nil)
+	worker := w.Open("worker", nil)
 	var runs []protocol.RunID
 	for range 5 {
-		h := w.byHand(worker, w.submit(store.NewTask{Workflow: "by-hand"}), 200*time.Millisecond)
-		runs = append(runs, h.lease.RunID)
+		h := w.ByHand(worker, w.Submit(store.NewTask{Workflow: "by-hand"}), 200*time.Millisecond)
+		runs = append(runs, h.Lease.RunID)
 	}
-	w.until("the leases have run out", func() bool {
-		return w.number(`SELECT count(*) FROM leasehold.worker_leases WHERE expires_at > clock_timestamp()`) == 0
+	w.Until("the leases have run out", func() bool {
+		return w.Number(`SELECT count(*) FROM leasehold.worker_leases WHERE expires_at > clock_timestamp()`) == 0
 	})
 	// S takes the first one over and has not committed.
-	tx := w.begin("worker")
+	tx := w.Begin("worker")
 	var (
 		outcome string
 		epoch   int64
 		owner   = protocol.NewOwner().String()
 	)
-	if err := tx.QueryRow(w.ctx, `SELECT outcome, epoch FROM leasehold.acquire_lease($1, $2, 3600000, 'S', 100)`,
+	if err := tx.QueryRow(w.Ctx, `SELECT outcome, epoch FROM leasehold.acquire_lease($1, $2, 3600000, 'S', 100)`,
 		runs[0].String(), owner).Scan(&outcome, &epoch); err != nil || outcome != "ok" {
 		t.Fatalf("S takes the run over: %q %v", outcome, err)
 	}
 	w.sweep()
-	queued := func() int64 { return w.number(`SELECT count(*) FROM leasehold.run_queue`) }
-	w.until("the other four are queued", func() bool { return queued() == 4 })
-	if err := tx.Commit(w.ctx); err != nil {
+	queued := func() int64 { return w.Number(`SELECT count(*) FROM leasehold.run_queue`) }
+	w.Until("the other four are queued", func() bool { return queued() == 4 })
+	if err := tx.Commit(w.Ctx); err != nil {
 		t.Fatal(err)
 	}
 	// A sixth run shows that one more sweep has gone by.
-	w.byHand(worker, w.submit(store.NewTask{Workflow: "by-hand"}), time.Millisecond)
-	w.until("another sweep", func() bool { return queued() == 5 })
-	if r := w.run(runs[0]); r.Queued || r.Epoch != epoch || r.Owner != owner {
+	w.ByHand(worker, w.Submit(store.NewTask{Workflow: "by-hand"}), time.Millisecond)
+	w.Until("another sweep", func() bool { return queued() == 5 })
+	if r := w.Run(runs[0]); r.Queued || r.Epoch != epoch || r.Owner != owner {
 		t.Errorf("run: %+v, want epoch %d of %s", r, epoch, owner)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // canonical/test_observer#617 (incident, 2026-03-09), ridafkih/keeper.sh#416
@@ -23,32 +25,32 @@ import (
 // Calls take 2 s for 5, and 2,000 quick operations at least stand for 5,000.
 func TestNoTransactionIsOpenWhileACallIsUnderWay(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
+	w, f := newWorld(t), lab.NewTool(t)
 	const calls = 20
-	w.addTool("slow", f, tools.ClassOperationQuery, func(cfg map[string]any) {
+	w.AddTool("slow", f, tools.ClassOperationQuery, func(cfg map[string]any) {
 		cfg["timeout"] = "20s"
 		cfg["capabilities"].(map[string]any)["max_request"] = "20s"
 	})
-	w.tools[0].Slots = 32
-	f.change(func(f *fakeTool) { f.committed = func(a *arrival) { a.delay(2 * time.Second) } })
-	var steps []planStep
+	w.Slots("slow", 32)
+	f.Change(func(f *lab.Tool) { f.Committed = func(a *lab.Arrival) { a.Delay(2 * time.Second) } })
+	var steps []lab.Step
 	for wave := range 3 {
 		for i := range calls {
-			st := planStep{ID: fmt.Sprintf("w%d-%d", wave, i), Tool: "slow"}
+			st := lab.Step{ID: fmt.Sprintf("w%d-%d", wave, i), Tool: "slow"}
 			if wave > 0 {
 				st.Needs = []string{fmt.Sprintf("w%d-%d", wave-1, i)}
 			}
 			steps = append(steps, st)
 		}
 	}
-	w.override(map[string]string{
+	w.Override(map[string]string{
 		"database.max_conns": "4", "dispatcher.claim_ttl": "30s", "dispatcher.drain_timeout": "20s",
 		"reconciler.claim_ttl": "30s", "reconciler.drain_timeout": "20s",
 	})
-	w.start("dispatcher")
-	w.start("worker")
+	w.Start("dispatcher")
+	w.Start("worker")
 
-	ctx, stop := context.WithCancel(w.ctx)
+	ctx, stop := context.WithCancel(w.Ctx)
 	var work sync.WaitGroup
 	t.Cleanup(func() { stop(); work.Wait() })
 	traffic := newTraffic(w)
@@ -57,16 +59,16 @@ func TestNoTransactionIsOpenWhileACallIsUnderWay(t *testing.T) {
 	work.Go(func() { oldest.run(ctx, w) })
 	work.Go(func() { vacuum(ctx, w) })
 
-	run := w.submit(store.NewTask{Input: planOf(steps...)})
-	w.untilRun(run, protocol.RunSucceeded)
-	w.until("enough quick operations", func() bool { return traffic.count() >= 2000 })
+	run := w.Submit(store.NewTask{Input: lab.Plan(steps...)})
+	w.UntilRun(run, protocol.RunSucceeded)
+	w.Until("enough quick operations", func() bool { return traffic.count() >= 2000 })
 	stop()
 	work.Wait()
 
-	if f.peak() < calls {
-		t.Errorf("at most %d calls were in flight at once, want %d", f.peak(), calls)
+	if f.Peak() < calls {
+		t.Errorf("at most %d calls were in flight at once, want %d", f.Peak(), calls)
 	}
-	if twice := f.duplicates(); len(twice) > 0 {
+	if twice := f.Duplicates(); len(twice) > 0 {
 		t.Errorf("more than one effect: %v", twice)
 	}
 	if oldest.samples == 0 || oldest.age > 500*time.Millisecond {
@@ -75,10 +77,10 @@ func TestNoTransactionIsOpenWhileACallIsUnderWay(t *testing.T) {
 	if oldest.idle > 0 {
 		t.Errorf("a session was idle in transaction in %d samples of %d", oldest.idle, oldest.samples)
 	}
-	w.exec(`VACUUM leasehold.tool_operations`)
-	w.exec(`SELECT pg_stat_force_next_flush()`)
-	live, dead := w.number(`SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 'tool_operations'`),
-		w.number(`SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'tool_operations'`)
+	w.Exec(`VACUUM leasehold.tool_operations`)
+	w.Exec(`SELECT pg_stat_force_next_flush()`)
+	live, dead := w.Number(`SELECT n_live_tup FROM pg_stat_user_tables WHERE relname = 'tool_operations'`),
+		w.Number(`SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'tool_operations'`)
 	if dead >= 2*live {
 		t.Errorf("%d dead rows beside %d live ones", dead, live)
 	}
@@ -94,7 +96,7 @@ func TestNoTransactionIsOpenWhileACallIsUnderWay(t *testing.T) {
 type traffic struct {
 	w                  *world
 	worker, dispatcher *store.Store
-	hand               *hand
+	hand               *lab.Hand
 
 	mu     sync.Mutex // guards the rest
 	done   int
@@ -103,17 +105,17 @@ type traffic struct {
 
 func newTraffic(w *world) *traffic {
 	w.t.Helper()
-	q := &traffic{w: w, worker: w.open("worker", nil), dispatcher: w.open("dispatcher", nil)}
-	q.hand = w.byHand(q.worker, w.submit(store.NewTask{Workflow: "by-hand"}), 10*time.Minute)
+	q := &traffic{w: w, worker: w.Open("worker", nil), dispatcher: w.Open("dispatcher", nil)}
+	q.hand = w.ByHand(q.worker, w.Submit(store.NewTask{Workflow: "by-hand"}), 10*time.Minute)
 	return q
 }
 
 func (q *traffic) run(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
-		r := q.hand.write(store.WritePlan, func(wr *store.Write) {
+		r := q.hand.Write(store.WritePlan, func(wr *store.Write) {
 			wr.StepID = protocol.StepID(fmt.Sprintf("p%d", n))
 			for i := range 25 {
-				wr.Operations = append(wr.Operations, q.hand.intent(fmt.Sprintf("p%d-%d", n, i), "quick", keyed(), `{}`))
+				wr.Operations = append(wr.Operations, q.hand.Intent(fmt.Sprintf("p%d-%d", n, i), "quick", lab.Keyed(), `{}`))
 			}
 		})
 		if r.Err != nil {
@@ -131,7 +133,7 @@ func (q *traffic) run(ctx context.Context) {
 		}
 		var results []store.OperationResult
 		for _, c := range claimed {
-			results = append(results, success(c))
+			results = append(results, lab.Success(c))
 		}
 		if _, err := q.dispatcher.CompleteOperations(ctx, results); err != nil {
 			q.failed(ctx, "complete", err)
@@ -187,7 +189,7 @@ func (a *ageWatch) run(ctx context.Context, w *world) {
 			idle   int
 			who    string
 		)
-		err := w.probe.QueryRow(ctx, `
+		err := w.Probe.QueryRow(ctx, `
 			SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::float8,
 			  count(*) FILTER (WHERE state LIKE 'idle in transaction%'),
 			  coalesce((array_agg(concat_ws(' ', application_name, state, wait_event, query) ORDER BY xact_start))[1], '')
@@ -218,7 +220,7 @@ func vacuum(ctx context.Context, w *world) {
 			return
 		case <-tick.C:
 		}
-		if _, err := w.probe.Exec(ctx, `VACUUM leasehold.tool_operations`); err != nil && ctx.Err() == nil {
+		if _, err := w.Probe.Exec(ctx, `VACUUM leasehold.tool_operations`); err != nil && ctx.Err() == nil {
 			w.t.Errorf("vacuum: %v", err)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
 	"github.com/leasehold/leasehold/pkg/tools"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // kodustech/kodus-ai#1683 (incident, 2026-08-10): tool output regularly carried
@@ -25,43 +27,43 @@ const unstorable = `{"id":"r-1","word":"ze\u0000ro","half":"\ud83d!","text":"\\u
 
 func TestAnAnswerThatTheDatabaseCannotHoldIsKeptAndHarmsNobody(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
-	w.addTool("fetch", f, tools.ClassOperationQuery, nil)
+	w, f := newWorld(t), lab.NewTool(t)
+	w.AddTool("fetch", f, tools.ClassOperationQuery, nil)
 	const neighbours = 9
 	// All ten answers come back at one moment and are written together.
 	var all sync.WaitGroup
 	all.Add(1 + neighbours)
-	f.change(func(f *fakeTool) {
-		f.arrived = func(a *arrival) {
-			if a.step == "use" {
+	f.Change(func(f *lab.Tool) {
+		f.Arrived = func(a *lab.Arrival) {
+			if a.Step == "use" {
 				return
 			}
 			all.Done()
 			all.Wait()
 		}
-		f.reply = func(a *arrival) json.RawMessage {
-			if a.step == "bad" {
+		f.Reply = func(a *lab.Arrival) json.RawMessage {
+			if a.Step == "bad" {
 				return json.RawMessage(unstorable)
 			}
-			return json.RawMessage(fmt.Sprintf(`{"id":"r-%s"}`, a.step))
+			return json.RawMessage(fmt.Sprintf(`{"id":"r-%s"}`, a.Step))
 		}
 	})
-	steps := []planStep{
+	steps := []lab.Step{
 		{ID: "bad", Tool: "fetch"},
 		{ID: "use", Tool: "fetch", Request: json.RawMessage(`{"text":{"$ref":"steps.bad#/text"}}`)},
 	}
 	for i := range neighbours {
-		steps = append(steps, planStep{ID: fmt.Sprintf("n%d", i), Tool: "fetch"})
+		steps = append(steps, lab.Step{ID: fmt.Sprintf("n%d", i), Tool: "fetch"})
 	}
-	w.start("worker")
-	w.start("dispatcher")
-	run := w.submit(store.NewTask{Input: planOf(steps...)})
-	w.untilRun(run, protocol.RunSucceeded)
+	w.Start("worker")
+	w.Start("dispatcher")
+	run := w.Submit(store.NewTask{Input: lab.Plan(steps...)})
+	w.UntilRun(run, protocol.RunSucceeded)
 
-	bad := opID(run, "bad")
-	row := w.op(bad)
-	if row.Status != "succeeded" || row.ResolvedBy != "response" || row.RemoteID != "r-1" || f.arrivals(bad) != 1 {
-		t.Errorf("operation: %+v, %d arrivals", row, f.arrivals(bad))
+	bad := lab.OpID(run, "bad")
+	row := w.Op(bad)
+	if row.Status != "succeeded" || row.ResolvedBy != "response" || row.RemoteID != "r-1" || f.Arrivals(bad) != 1 {
+		t.Errorf("operation: %+v, %d arrivals", row, f.Arrivals(bad))
 	}
 	// What the row holds is an encoding that can be undone to the last byte of
 	// every string.
@@ -71,22 +73,22 @@ func TestAnAnswerThatTheDatabaseCannotHoldIsKeptAndHarmsNobody(t *testing.T) {
 	}
 	same(t, "the stored result", plain, unstorable)
 	for i := range neighbours {
-		if n := w.op(opID(run, fmt.Sprintf("n%d", i))); n.Status != "succeeded" || n.ResolvedBy != "response" || n.Revision != row.Revision {
+		if n := w.Op(lab.OpID(run, fmt.Sprintf("n%d", i))); n.Status != "succeeded" || n.ResolvedBy != "response" || n.Revision != row.Revision {
 			t.Errorf("neighbour %d: %+v", i, n)
 		}
 	}
 	// The next step got the backslash and what follows it as text.
-	for _, a := range f.all() {
-		if a.step == "use" && !bytes.Contains(a.body, []byte(`"\\u0000"`)) {
-			t.Errorf("the next step was sent %s", a.body)
+	for _, a := range f.All() {
+		if a.Step == "use" && !bytes.Contains(a.Body, []byte(`"\\u0000"`)) {
+			t.Errorf("the next step was sent %s", a.Body)
 		}
 	}
 	// And so does whoever asks for the run's result.
-	shown := w.leasehold(w.asOperator(), "run", "show", run.String(), "-o", "json")
+	shown := w.Leasehold(w.AsOperator(), "run", "show", run.String(), "-o", "json")
 	var detail struct {
 		Result struct{ Steps map[string]json.RawMessage }
 	}
-	if err := json.Unmarshal([]byte(shown.out), &detail); err != nil {
+	if err := json.Unmarshal([]byte(shown.Out), &detail); err != nil {
 		t.Fatalf("run show: %v: %+v", err, shown)
 	}
 	same(t, "the run's result", detail.Result.Steps["bad"], unstorable)
@@ -97,20 +99,20 @@ func TestAnAnswerThatTheDatabaseCannotHoldIsKeptAndHarmsNobody(t *testing.T) {
 // no place in it. The refusal must be an answer, not a job that hangs.
 func TestARequestMadeOfUnstorableCharactersFailsItsRunWithAReason(t *testing.T) {
 	t.Parallel()
-	w, f := newWorld(t), newFakeTool(t)
-	w.addTool("fetch", f, tools.ClassOperationQuery, nil)
-	f.change(func(f *fakeTool) { f.reply = func(*arrival) json.RawMessage { return json.RawMessage(unstorable) } })
-	w.start("worker")
-	w.start("dispatcher")
-	run := w.submit(store.NewTask{Input: planOf(
-		planStep{ID: "bad", Tool: "fetch"},
-		planStep{ID: "use", Tool: "fetch", Request: json.RawMessage(`{"word":{"$ref":"steps.bad#/word"}}`)},
+	w, f := newWorld(t), lab.NewTool(t)
+	w.AddTool("fetch", f, tools.ClassOperationQuery, nil)
+	f.Change(func(f *lab.Tool) { f.Reply = func(*lab.Arrival) json.RawMessage { return json.RawMessage(unstorable) } })
+	w.Start("worker")
+	w.Start("dispatcher")
+	run := w.Submit(store.NewTask{Input: lab.Plan(
+		lab.Step{ID: "bad", Tool: "fetch"},
+		lab.Step{ID: "use", Tool: "fetch", Request: json.RawMessage(`{"word":{"$ref":"steps.bad#/word"}}`)},
 	)})
-	row := w.untilRun(run, protocol.RunFailed)
+	row := w.UntilRun(run, protocol.RunFailed)
 	if !strings.Contains(row.Failure, `step \"use\"`) || !strings.Contains(row.Failure, `/word`) || !strings.Contains(row.Failure, "U+0000") {
 		t.Errorf("the failure does not name the step, the place and the character: %s", row.Failure)
 	}
-	if n := f.arrivals(opID(run, "use")); n != 0 {
+	if n := f.Arrivals(lab.OpID(run, "use")); n != 0 {
 		t.Errorf("it was sent %d times", n)
 	}
 }

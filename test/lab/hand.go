@@ -25,7 +25,12 @@ func (w *World) ByHand(st *store.Store, run protocol.RunID, ttl time.Duration) *
 	if err != nil {
 		w.T.Fatalf("acquire lease: %v", err)
 	}
-	return &Hand{w: w, st: st, ttl: ttl, Lease: a.Lease, Revision: a.Revision}
+	return w.Holding(st, a.Lease, a.Revision, ttl)
+}
+
+// Holding is a run whose lease the test has acquired itself.
+func (w *World) Holding(st *store.Store, l protocol.Lease, r protocol.Revision, ttl time.Duration) *Hand {
+	return &Hand{w: w, st: st, ttl: ttl, Lease: l, Revision: r}
 }
 
 // Write makes one protected write at the revision that was seen last.

@@ -23,8 +23,9 @@ const clientVariable = "LAB_CLIENT"
 
 // Process is one started program.
 type Process struct {
-	w    *World
-	name string
+	w *World
+	// Name is how it appears in failures and to tools.
+	Name string
 	cmd  *exec.Cmd
 
 	exited chan struct{} // closed when it has been waited for
@@ -65,6 +66,11 @@ func Set(key, value string) Option {
 	return func(o *startOptions) { o.args = append(o.args, "--set", key+"="+value) }
 }
 
+// WithFile gives the process this configuration file and not the world's; "" none.
+func WithFile(name string) Option {
+	return func(o *startOptions) { o.args = append(o.args, "--config="+name) }
+}
+
 // Env sets a variable: env("HOSTNAME=worker-0").
 func Env(assignment string) Option {
 	return func(o *startOptions) { o.env = append(o.env, assignment) }
@@ -80,10 +86,10 @@ func (w *World) Start(prog string, options ...Option) *Process {
 		role = "worker" // one with workflows of the test's
 	}
 	o := startOptions{role: role, name: prog, dsn: w.DB.DSN(role)}
-	for _, option := range options {
+	for _, option := range slices.Concat(w.common, options) {
 		option(&o)
 	}
-	args := append([]string{"--config", w.configFile(o.only)}, o.args...)
+	args := append([]string{"--config", w.ConfigFile(o.only...)}, o.args...)
 	// No context: the process outlives the call, and the test signals it itself.
 	cmd := exec.Command(w.program(prog, o.clock), args...) //nolint:noctx // see above
 	cmd.SysProcAttr = childAttributes()
@@ -104,7 +110,7 @@ func (w *World) Start(prog string, options ...Option) *Process {
 		w.T.Fatalf("start %s: %v", o.name, err)
 	}
 	_ = in.Close()
-	p := &Process{w: w, name: o.name, cmd: cmd, exited: make(chan struct{})}
+	p := &Process{w: w, Name: o.name, cmd: cmd, exited: make(chan struct{})}
 	go p.read(out)
 	w.T.Cleanup(p.cleanup)
 	return p
@@ -136,26 +142,26 @@ func (p *Process) cleanup() {
 		told := p.ended
 		p.mu.Unlock()
 		if !told {
-			t.Errorf("%s ended by itself: %v", p.name, p.cmd.ProcessState)
+			t.Errorf("%s ended by itself: %v", p.Name, p.cmd.ProcessState)
 		}
 	default:
 		p.Kill()
 	}
 	for _, sign := range []string{"DATA RACE", "panic: ", "fatal error: "} {
 		if p.Count(sign) > 0 {
-			t.Errorf("%s reports a %s", p.name, sign)
+			t.Errorf("%s reports a %s", p.Name, sign)
 		}
 	}
 	if t.Failed() {
 		lines := p.Log()
-		t.Logf("the log of %s ends with:\n%s", p.name, strings.Join(lines[max(0, len(lines)-40):], "\n"))
+		t.Logf("the log of %s ends with:\n%s", p.Name, strings.Join(lines[max(0, len(lines)-40):], "\n"))
 	}
 }
 
 func (p *Process) Signal(s syscall.Signal) {
 	p.w.T.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.w.T.Fatalf("send %v to %s: %v", s, p.name, err)
+		p.w.T.Fatalf("send %v to %s: %v", s, p.Name, err)
 	}
 }
 
@@ -195,7 +201,7 @@ func (p *Process) Wait() int {
 	case <-p.exited:
 		return p.cmd.ProcessState.ExitCode()
 	case <-time.After(Limit):
-		p.w.T.Fatalf("%s did not end in %s", p.name, Limit)
+		p.w.T.Fatalf("%s did not end in %s", p.Name, Limit)
 		return 0
 	}
 }
@@ -248,12 +254,12 @@ func (p *Process) Count(words ...string) int {
 func (p *Process) Address() string {
 	p.w.T.Helper()
 	var at string
-	p.w.Until(p.name+" has said where it listens", func() bool {
+	p.w.Until(p.Name+" has said where it listens", func() bool {
 		for _, r := range p.Records("process started") {
 			at, _ = r["listen"].(string)
 		}
 		if at == "" && p.Gone() {
-			p.w.T.Fatalf("%s ended: %v", p.name, p.cmd.ProcessState)
+			p.w.T.Fatalf("%s ended: %v", p.Name, p.cmd.ProcessState)
 		}
 		return at != ""
 	})
@@ -285,7 +291,7 @@ func (p *Process) Get(path string) (int, string) {
 // Ready waits until its role works.
 func (p *Process) Ready() *Process {
 	p.w.T.Helper()
-	p.w.Until(p.name+" is ready", func() bool {
+	p.w.Until(p.Name+" is ready", func() bool {
 		status, _ := p.Get("/readyz")
 		return status == http.StatusOK && len(p.Records("role started")) > 0
 	})

@@ -244,6 +244,14 @@ func (f *Tool) Duplicates() []protocol.OperationID {
 	return out
 }
 
+// Know has the service know of an effect that nobody has asked for.
+func (f *Tool) Know(id protocol.OperationID, answer json.RawMessage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.ledger(id)
+	l.effects, l.answer = 1, answer
+}
+
 // Operations lists the operations that have an effect.
 func (f *Tool) Operations() []protocol.OperationID {
 	f.mu.Lock()

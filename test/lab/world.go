@@ -24,9 +24,9 @@ import (
 // that has a bound of its own checks that with elapsed times of the database.
 const Limit = 45 * time.Second
 
-// baseSettings is every process's configuration: short times, so that nobody
-// has to wait. Change them for one process with the option set.
-const baseSettings = `
+// BaseSettings is every process's configuration: short times, so that nobody
+// has to wait. Change them for one process with the option Set.
+const BaseSettings = `
 worker:
   slots: 20
   poll_interval: 250ms
@@ -67,6 +67,7 @@ type World struct {
 
 	programs *Programs
 	tools    []toolEntry
+	common   []Option // of every process that is started
 	tasks    atomic.Int64
 	dir      string
 }
@@ -172,8 +173,24 @@ func (w *World) AddToolAt(name, url string, class tools.Class, change func(cfg m
 	w.tools = append(w.tools, toolEntry{Name: name, Kind: "http", Slots: 20, Config: cfg})
 }
 
-// configFile writes the configuration with the named tools (all if none).
-func (w *World) configFile(only []string) string {
+// Slots is how many calls of a tool one process may have in flight.
+func (w *World) Slots(tool string, n int) {
+	for i := range w.tools {
+		if w.tools[i].Name == tool {
+			w.tools[i].Slots = n
+		}
+	}
+}
+
+// Override changes settings for every process that is started afterwards.
+func (w *World) Override(values map[string]string) {
+	for key, value := range values {
+		w.common = append(w.common, Set(key, value))
+	}
+}
+
+// ConfigFile writes the configuration with the named tools (all if none).
+func (w *World) ConfigFile(only ...string) string {
 	w.T.Helper()
 	list := w.tools
 	if only != nil {
@@ -188,7 +205,7 @@ func (w *World) configFile(only []string) string {
 		w.T.Fatal(err)
 	}
 	defer file.Close()
-	if _, err := fmt.Fprintf(file, "%s%s", baseSettings, section); err != nil {
+	if _, err := fmt.Fprintf(file, "%s%s", BaseSettings, section); err != nil {
 		w.T.Fatal(err)
 	}
 	return filepath.Clean(file.Name())

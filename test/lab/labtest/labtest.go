@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/pgtest"
 	// The programs are built when a test runs, which `go test` does not see:
 	// without this, a cached result would outlive a change of them.
+	_ "github.com/leasehold/leasehold/internal/cli"
 	_ "github.com/leasehold/leasehold/pkg/runner"
 	"github.com/leasehold/leasehold/test/lab"
 )

@@ -4,11 +4,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // newRefuser is a service that has no effects and says no to every request, in
-// the words of say. It returns a fakeTool's address and no more, for addTool.
-func newRefuser(t *testing.T, say func(*http.Request) string) *fakeTool {
+// the words of say. It returns a Tool's address and no more, for AddTool.
+func newRefuser(t *testing.T, say func(*http.Request) string) *lab.Tool {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -21,5 +23,5 @@ func newRefuser(t *testing.T, say func(*http.Request) string) *fakeTool {
 		_, _ = w.Write([]byte(words))
 	}))
 	t.Cleanup(server.Close)
-	return &fakeTool{url: server.URL}
+	return &lab.Tool{URL: server.URL}
 }

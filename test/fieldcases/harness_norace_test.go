@@ -1,5 +1,0 @@
-//go:build !race
-
-package fieldcases_test
-
-const raceDetector = false
