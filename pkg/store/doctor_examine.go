@@ -19,6 +19,15 @@ import (
 const doctorSettingsSQL = `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '2s', true),
   set_config('search_path', 'pg_catalog', true), set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true)`
 
+// A check that reads whole tables joins them by hash, which is linear. Left to
+// the planner it is so only with good statistics: without, whole tables have
+// been joined by a step's name, which is the same in every run. Where a lookup
+// is all there is, it stays one.
+//
+// -- name: DoctorScanSettings
+const doctorScanSettingsSQL = `SELECT set_config('enable_nestloop', 'off', true), set_config('enable_mergejoin', 'off', true),
+  set_config('jit', 'off', true)`
+
 // Each check's own query goes between these two.
 const (
 	doctorHead = `SELECT f.subject, f.detail, count(*) OVER () FROM (`
@@ -77,6 +86,9 @@ func ask(p *pgconn.Pipeline, checks []DoctorCheck, o DoctorOptions) error {
 	// The types are given, since most checks use only some of the values.
 	types := []uint32{pgtype.Int8OID, pgtype.IntervalOID, pgtype.IntervalOID}
 	for _, c := range checks {
+		if c.Scans != "" {
+			p.SendQueryParams(doctorScanSettingsSQL, nil, nil, nil, nil)
+		}
 		p.SendQueryParams(doctorHead+c.sql+doctorTail, values, types, nil, nil)
 		p.SendPipelineSync()
 		p.SendQueryParams(`ROLLBACK TO SAVEPOINT examination`, nil, nil, nil, nil)

@@ -21,6 +21,8 @@ const doctorIntentRepeatedSQL = `
 
 // A run that resumes gets the successes of the runs before it as answers. What
 // failed or was cancelled there it may ask for anew, and a fresh run anything.
+// The two lookups stay lookups (OFFSET 0): the planner might join all operations
+// by their step first.
 //
 // -- name: DoctorIntentAfterSuccess
 const doctorIntentAfterSuccessSQL = `
@@ -31,9 +33,13 @@ const doctorIntentAfterSuccessSQL = `
     WHERE r.resumed_from IS NOT NULL)
   SELECT n.operation_id, 'asks again for what ' || o.operation_id || ' has done'
   FROM line l
-  JOIN leasehold.tool_operations o ON o.run_id = l.ancestor AND o.status = 'succeeded'
-  JOIN leasehold.tool_operations n ON n.run_id = l.run_id AND n.step_id = o.step_id AND n.effect_version = o.effect_version
-  WHERE n.status <> 'cancelled'`
+  CROSS JOIN LATERAL (
+    SELECT s.operation_id, s.step_id, s.effect_version FROM leasehold.tool_operations s
+    WHERE s.run_id = l.ancestor AND s.status = 'succeeded' OFFSET 0) o
+  CROSS JOIN LATERAL (
+    SELECT a.operation_id FROM leasehold.tool_operations a
+    WHERE a.run_id = l.run_id AND a.step_id = o.step_id AND a.effect_version = o.effect_version
+      AND a.status <> 'cancelled' OFFSET 0) n`
 
 // The plan and its operations are one transaction with one clock reading.
 //

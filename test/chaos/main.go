@@ -79,12 +79,7 @@ func run(ctx context.Context, o options) error {
 	s.Logf("seed %d, %s of faults", o.seed, o.duration)
 
 	var f figures
-	done := make(chan struct{})
-	go func() { // a stage's failure ends its goroutine
-		defer close(done)
-		f = perform(s, o, folder)
-	}()
-	<-done
+	s.attempt(func() { f = perform(s, o, folder) })
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
@@ -95,7 +90,7 @@ func run(ctx context.Context, o options) error {
 	if err := f.save(folder); err != nil {
 		return err
 	}
-	if s.Failed() || !f.passed() {
+	if s.broken() || !f.passed() {
 		return fmt.Errorf("FAILED; histories are in %s; make chaos SEED=%d DURATION=%s repeats the schedule", folder, o.seed, o.duration)
 	}
 	return nil
@@ -157,8 +152,8 @@ func perform(s *stage, o options, folder string) figures {
 	s.Logf("all faults are lifted")
 
 	f.SettleTime = settle(s, people)
-	count(s, &f, t, people, o.seed)
-	if s.Failed() || !f.passed() {
+	s.attempt(func() { count(s, &f, t, people, o.seed) })
+	if s.broken() || !f.passed() {
 		if err := keepHistories(s.ctx, db, c, folder); err != nil {
 			s.Errorf("%v", err)
 		}

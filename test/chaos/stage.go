@@ -49,11 +49,15 @@ func (s *stage) close() {
 		do := s.cleanups[n-1]
 		s.cleanups = s.cleanups[:n-1]
 		s.mu.Unlock()
-		// A cleanup that fails ends its goroutine, and not the others.
-		done := make(chan struct{})
-		go func() { defer close(done); do() }()
-		<-done
+		s.attempt(do)
 	}
+}
+
+// attempt does something that may end its goroutine by failing.
+func (s *stage) attempt(do func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	<-done
 }
 
 func (s *stage) TempDir() string {
@@ -65,7 +69,11 @@ func (s *stage) TempDir() string {
 	return dir
 }
 
-func (s *stage) Failed() bool {
+// Failed is always false: it is asked for by those who would then print logs,
+// and here those of hundreds of processes go to files.
+func (s *stage) Failed() bool { return false }
+
+func (s *stage) broken() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.failures) > 0
