@@ -50,7 +50,8 @@ func TestEveryKillingTestExists(t *testing.T) {
 			text = all.String()
 			tests[m.by.pkg] = text
 		}
-		if !strings.Contains(text, "\nfunc "+m.by.name+"(t *testing.T) {") {
+		// A fuzz target's seeds are tests, too.
+		if !strings.Contains(text, "\nfunc "+m.by.name+"(t *testing.T) {") && !strings.Contains(text, "\nfunc "+m.by.name+"(f *testing.F) {") {
 			t.Errorf("mutant %q is to be killed by %s, which is not there", m.name, m.by)
 		}
 	}

@@ -17,7 +17,7 @@ func workers() []mutant {
 		{
 			"answer lost: doubt", "no answer is taken for \"not committed\"",
 			[]edit{{file: callStoreGo, in: "func judge(", old: "\tif !errors.As(err, &pg) {\n\t\treturn doubt\n", new: "\tif !errors.As(err, &pg) {\n\t\treturn refused\n"}},
-			lost,
+			store("FuzzJudge"),
 		},
 		{
 			"answer lost: ended session", "the end of a session is taken for \"not committed\"",
