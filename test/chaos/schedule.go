@@ -20,6 +20,7 @@ const (
 	freezeWorker     kind = "SIGSTOP worker"
 	freezeDispatcher kind = "SIGSTOP dispatcher"
 	freezeReconciler kind = "SIGSTOP reconciler"
+	freezeClaiming   kind = "SIGSTOP between claim and send"
 	drainProcess     kind = "SIGTERM process"
 	crashDatabase    kind = "database crash"
 	endBackends      kind = "backends terminated"
@@ -54,6 +55,7 @@ var paces = []pace{
 	{freezeWorker, 5 * time.Second, leaseTTL / 4, 5 * leaseTTL},
 	{freezeDispatcher, 6 * time.Second, leaseTTL / 4, 5 * leaseTTL},
 	{freezeReconciler, 12 * time.Second, leaseTTL / 4, 3 * leaseTTL},
+	{freezeClaiming, 10 * time.Second, leaseTTL / 4, 3 * leaseTTL},
 	{drainProcess, 15 * time.Second, 0, time.Second},
 	{crashDatabase, 20 * time.Second, 0, 0},
 	{endBackends, 4 * time.Second, 0, 0},

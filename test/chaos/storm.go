@@ -81,6 +81,8 @@ func (t *storm) inject(ctx context.Context, e event) (lift func(), err error) {
 		t.cast.pick("", e.whom).end((*lab.Process).Terminate, e.lasts)
 	case freezeWorker, freezeDispatcher, freezeReconciler:
 		return t.cast.pick(e.kind.role(), e.whom).freeze(), nil
+	case freezeClaiming:
+		return t.freezeClaiming(ctx, e), nil
 	case stepProcess:
 		r := t.cast.pick("", e.whom)
 		r.clock.Ahead(time.Duration((e.much - 0.5) * float64(2*time.Hour)))
@@ -114,6 +116,17 @@ func (k kind) role() string {
 	default:
 		return ""
 	}
+}
+
+// freezeClaiming stops a dispatcher that has claimed and has not sent: for a
+// while it does not hear the database, so that its claims are made without it.
+func (t *storm) freezeClaiming(ctx context.Context, e event) (lift func()) {
+	r := t.cast.pick("dispatcher", e.whom)
+	r.proxy.Mute()
+	pause(ctx, 300*time.Millisecond) // more than it waits between two claims
+	thaw := r.freeze()
+	r.proxy.Restore()
+	return thaw
 }
 
 // strain is a fault of a network path.
