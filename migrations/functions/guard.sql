@@ -102,6 +102,7 @@ CREATE OR REPLACE TRIGGER tool_operations_identity BEFORE UPDATE ON leasehold.to
     OR OLD.effect_version <> NEW.effect_version OR OLD.tool_name <> NEW.tool_name
     OR OLD.request_digest <> NEW.request_digest OR OLD.request_body <> NEW.request_body
     OR OLD.capabilities <> NEW.capabilities OR OLD.created_at <> NEW.created_at
+    OR OLD.resource_key IS DISTINCT FROM NEW.resource_key
     OR (OLD.first_send_at IS NOT NULL AND OLD.first_send_at IS DISTINCT FROM NEW.first_send_at)
     OR NEW.attempts < OLD.attempts)
   EXECUTE FUNCTION leasehold.refuse_illegal('an operation''s intent never changes');

@@ -1,5 +1,29 @@
 -- The ledger, dispatcher's half: claims, results, evidence, expiry.
 
+-- resource_of names the real thing that a request acts on: what the tool's
+-- resource_key, a JSON Pointer, finds in it. Null: the tool names none, or there
+-- is nothing there.
+CREATE OR REPLACE FUNCTION leasehold.resource_of(p_capabilities jsonb, p_body jsonb) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off AS $$
+  SELECT CASE WHEN octet_length(found.v) > 200 THEN 'sha256:' || encode(sha256(convert_to(found.v, 'UTF8')), 'hex') ELSE found.v END
+  FROM (
+    SELECT p_body #>> ARRAY(
+      -- "~01" is "~1", never "/".
+      SELECT replace(replace(s.part, '~1', '/'), '~0', '~')
+      FROM unnest(string_to_array(substr(p_capabilities ->> 'resource_key', 2), '/')) WITH ORDINALITY AS s(part, i)
+      ORDER BY s.i) AS v
+    WHERE p_capabilities ? 'resource_key') found
+$$;
+
+-- resource_is_free: no operation on the same real thing is in flight. A doubt is
+-- in flight, for all that is known.
+CREATE OR REPLACE FUNCTION leasehold.resource_is_free(p_tool text, p_resource text) RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off SET enable_seqscan = off AS $$
+  SELECT p_resource IS NULL OR NOT EXISTS (
+    SELECT FROM tool_operations b
+    WHERE b.tool_name = p_tool AND b.resource_key = p_resource AND b.status IN ('dispatching','unknown'))
+$$;
+
 -- claim_operations claims prepared operations of the given tools, at most as
 -- many of each as the caller has slots. The journaled claim is the attempt.
 --
@@ -9,6 +33,11 @@
 -- statement, the run's state, read without a lock. A run that was cancelled
 -- before that read is seen; one cancelled after it waits in cancel_prepared for
 -- our lock and then finds the operation dispatching.
+--
+-- Of operations on one real thing it takes the oldest, and none while another is
+-- in flight. A lock on the thing's name keeps two claims apart, and like every
+-- other lock here it is not waited for; only once it is held can it be seen
+-- whether the thing is free.
 --
 -- p_since is a lower bound on updated_at that steps over dead index entries
 -- (60 ms against 0.1 ms after 600 k processed rows under an old snapshot); the
@@ -50,6 +79,8 @@ BEGIN
       SELECT o.operation_id FROM tool_operations o
       WHERE o.status = 'prepared' AND o.hold IS NULL AND o.tool_name = p_tools[i]
         AND o.updated_at >= p_since[i]
+        AND (o.resource_key IS NULL OR (resource_is_free(o.tool_name, o.resource_key)
+             AND pg_try_advisory_xact_lock(hashtextextended(o.tool_name || ' ' || o.resource_key, 0))))
       ORDER BY o.updated_at  -- oldest first, and the order of the index
       LIMIT least(p_slots[i], v_room) FOR NO KEY UPDATE SKIP LOCKED);
     v_room := 100 - cardinality(v_found);
@@ -64,7 +95,12 @@ BEGIN
     SELECT o.operation_id FROM unnest(v_found) AS f(id)
     JOIN tool_operations o ON o.operation_id = f.id
     JOIN agent_runs r ON r.run_id = o.run_id
-    WHERE o.status = 'prepared' AND o.hold IS NULL AND r.status IN ('pending','running'));
+    WHERE o.status = 'prepared' AND o.hold IS NULL AND r.status IN ('pending','running')
+      AND resource_is_free(o.tool_name, o.resource_key)
+      AND (o.resource_key IS NULL OR NOT EXISTS (  -- the oldest of its kind among these
+        SELECT FROM unnest(v_found) AS g(id) JOIN tool_operations older ON older.operation_id = g.id
+        WHERE older.tool_name = o.tool_name AND older.resource_key = o.resource_key
+          AND (older.updated_at, older.operation_id) < (o.updated_at, o.operation_id))));
 
   RETURN QUERY
     WITH old AS (

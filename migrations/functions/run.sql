@@ -125,6 +125,12 @@ BEGIN
        OR o.step_id !~ '^[A-Za-z0-9._:-]{1,128}$' OR o.version < 1 OR octet_length(o.id) > 255
        OR p_kind[o.item] <> 'plan';
     v_outcome := mark(v_outcome, v_bad, 'invalid');
+    -- A tool that takes one operation at a time for each real resource must be
+    -- told which.
+    SELECT array_agg(DISTINCT o.item) INTO v_bad
+    FROM unnest(p_op_item, p_op_body, p_op_capabilities) AS o(item, body, capabilities)
+    WHERE o.capabilities ? 'resource_key' AND resource_of(o.capabilities, o.body) IS NULL;
+    v_outcome := mark(v_outcome, v_bad, 'invalid');
     SELECT array_agg(DISTINCT o.item) INTO v_bad
     FROM unnest(p_op_item, p_op_id, p_op_step, p_op_version, p_op_tool, p_op_digest)
            WITH ORDINALITY AS o(item, id, step_id, version, tool, digest, i)
@@ -218,9 +224,9 @@ BEGIN
 
     IF cardinality(p_op_id) > 0 THEN
       INSERT INTO tool_operations (operation_id, run_id, step_id, effect_version, tool_name, request_digest,
-                                   request_body, status, capabilities, hold, created_at, updated_at)
+                                   request_body, status, capabilities, hold, resource_key, created_at, updated_at)
       SELECT o.id, p_run[o.item], o.step_id, o.version, o.tool, o.digest, o.body, 'prepared',
-             o.capabilities, o.hold, v_at, v_at
+             o.capabilities, o.hold, resource_of(o.capabilities, o.body), v_at, v_at
       FROM unnest(p_op_item, p_op_id, p_op_step, p_op_version, p_op_tool, p_op_digest, p_op_body,
                   p_op_capabilities, p_op_hold)
              AS o(item, id, step_id, version, tool, digest, body, capabilities, hold)

@@ -140,6 +140,9 @@ CREATE TABLE leasehold.tool_operations (
   -- What the tool promised when the intent was registered. The database
   -- enforces this snapshot: a later configuration cannot widen an old intent.
   capabilities    jsonb NOT NULL,
+  -- The real thing that the operation acts on, where the tool says which part
+  -- of the request names it (resource_of): of these one is in flight at a time.
+  resource_key    text CHECK (octet_length(resource_key) <= 200),
   attempts        integer NOT NULL DEFAULT 0,
   first_send_at   timestamptz,
   -- The end of the last claim or re-send grant: until then, plus the tool's
@@ -174,6 +177,10 @@ CREATE INDEX tool_operations_unknown_idx ON leasehold.tool_operations (tool_name
   WHERE status = 'unknown' AND next_attempt_at IS NOT NULL;
 CREATE INDEX tool_operations_attention_idx ON leasehold.tool_operations (unknown_since)
   WHERE status = 'unknown' AND attention IS NOT NULL;
+
+-- The wall behind claim_operations: a doubt is in flight, too.
+CREATE UNIQUE INDEX tool_operations_resource_idx ON leasehold.tool_operations (tool_name, resource_key)
+  WHERE resource_key IS NOT NULL AND status IN ('dispatching','unknown');
 
 -- Numbers the pieces of evidence among themselves; a transition has entry 0.
 CREATE SEQUENCE leasehold.operation_evidence_seq;

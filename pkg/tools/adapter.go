@@ -88,6 +88,11 @@ type Capabilities struct {
 	AbsenceIsProof bool `json:"absence_is_proof,omitempty"`
 	// RejectsMismatch: the remote refuses a key that comes with other content.
 	RejectsMismatch bool `json:"rejects_mismatch,omitempty"`
+	// ResourceKey is a JSON Pointer into the request that names the real thing
+	// it acts on, such as "/account": of the operations of one tool on one
+	// thing, at most one is in flight at a time, a doubt included. "": as many
+	// as there are.
+	ResourceKey string `json:"resource_key,omitempty"`
 	// OnCancel says what becomes of an operation in doubt when its run is
 	// cancelled: "person" (default; query, then a person) or "complete" (it
 	// stays authorized to be re-sent).

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/leasehold/leasehold/pkg/protocol"
 )
 
 // The values of Capabilities.OnCancel. The empty string means OnCancelPerson.
@@ -80,6 +82,9 @@ func (c Capabilities) Validate() error {
 	}
 	if c.RejectsMismatch && c.Class != ClassIdempotencyKey {
 		refuse("rejects_mismatch: only a tool of class %q compares requests by key", ClassIdempotencyKey)
+	}
+	if err := protocol.ValidatePointer(c.ResourceKey); err != nil {
+		refuse("resource_key: %v", err)
 	}
 	if c.AbsenceIsProof && !c.Query {
 		refuse("absence_is_proof: needs a query")

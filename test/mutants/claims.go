@@ -7,10 +7,20 @@ func claims() []mutant {
 	crossed := store("TestAClaimReadsTheRunAfterItHasTheOperation")
 	return []mutant{
 		{
+			"claim: resource in flight", "two operations on one real thing are in flight",
+			[]edit{{file: operationSQL, in: "FUNCTION leasehold.resource_is_free(", old: "p_resource IS NULL OR NOT EXISTS", new: "true OR NOT EXISTS"}},
+			store("TestOfOneResourceOneOperationIsInFlight"),
+		},
+		{
+			"claim: resource twice in a batch", "one claim takes two operations on one real thing",
+			[]edit{{file: operationSQL, in: claim, old: "o.resource_key IS NULL OR NOT EXISTS (  -- the oldest", new: "true OR NOT EXISTS (  -- the oldest"}},
+			store("TestOfOneResourceOneOperationIsInFlight"),
+		},
+		{
 			"claim: run's state", "an operation of a run that has ended is sent",
 			[]edit{
 				{file: operationSQL, in: claim, old: reread},
-				{file: operationSQL, in: claim, old: " AND r.status IN ('pending','running'));", new: ");"},
+				{file: operationSQL, in: claim, old: " AND r.status IN ('pending','running')\n      AND resource", new: "\n      AND resource"},
 			},
 			crossed,
 		},
@@ -18,7 +28,7 @@ func claims() []mutant {
 			"claim: run read after the lock", "the join of the textbook reads the run before the operation is locked",
 			[]edit{
 				{file: operationSQL, in: claim, old: reread},
-				{file: operationSQL, in: claim, old: " AND r.status IN ('pending','running'));", new: ");"},
+				{file: operationSQL, in: claim, old: " AND r.status IN ('pending','running')\n      AND resource", new: "\n      AND resource"},
 				{
 					file: operationSQL, in: claim,
 					old: "SELECT o.operation_id FROM tool_operations o\n      WHERE o.status = 'prepared'",

@@ -130,6 +130,7 @@ type Promise struct {
 	MaxRequest      time.Duration `yaml:"max_request"`
 	Settle          time.Duration `yaml:"settle"`
 	AbsenceIsProof  bool          `yaml:"absence_is_proof"`
+	ResourceKey     string        `yaml:"resource_key"`
 	RejectsMismatch bool          `yaml:"rejects_mismatch"`
 	OnCancel        string        `yaml:"on_cancel"`
 }
@@ -167,6 +168,7 @@ func (p Promise) capabilities(query bool) tools.Capabilities {
 		MaxRequestMS:    p.MaxRequest.Milliseconds(),
 		SettleMS:        p.Settle.Milliseconds(),
 		AbsenceIsProof:  p.AbsenceIsProof,
+		ResourceKey:     p.ResourceKey,
 		RejectsMismatch: p.RejectsMismatch,
 		OnCancel:        p.OnCancel,
 	}
