@@ -15,7 +15,7 @@ import (
 
 func (e *env) operationCommand() *cobra.Command {
 	c := group("operation", "Look at operations and decide those in doubt",
-		e.operationList(), e.operationShow(), e.operationResolve())
+		e.operationList(), e.operationShow(), e.operationResolve(), e.operationApprove(), e.operationDeny())
 	c.Aliases = []string{"op"}
 	return c
 }
@@ -57,7 +57,8 @@ func (e *env) operationList() *cobra.Command {
 	cmd.Flags().StringVar((*string)(&filter.Status), "status", "", "only those in this state")
 	cmd.Flags().StringVar(&filter.Tool, "tool", "", "only those of this tool")
 	cmd.Flags().StringVar(&run, "run", "", "only those of this run")
-	cmd.Flags().BoolVar(&filter.NeedsPerson, "needs-person", false, "only those that wait for a person")
+	cmd.Flags().BoolVar(&filter.NeedsPerson, "needs-person", false, "only those in doubt that wait for a person")
+	cmd.Flags().BoolVar(&filter.NeedsApproval, "needs-approval", false, "only those that are not sent before a person allows it")
 	return cmd
 }
 
@@ -93,6 +94,9 @@ func (e *env) printOperation(o store.OperationView, events []store.OperationEven
 		{"revision", strconv.FormatInt(int64(o.Revision), 10)},
 		{"sends", strconv.Itoa(o.Attempts)},
 		{"first sent", stampOf(o.FirstSendAt)},
+		{"held for", o.Hold},
+		{"approved until", stampOf(o.ApprovedUntil)},
+		{"digest", o.Digest},
 		{"in doubt for", age(o.UnknownSince)},
 		{"next attempt", stampOf(o.NextAttemptAt)},
 		{"needs a person", o.Attention},

@@ -37,6 +37,7 @@ func TestTheCommandLineKeepsItsContract(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits":  exits,
 			"doubt":  doubt,
+			"held":   held,
 			"finish": finish,
 		},
 	})
@@ -85,32 +86,46 @@ func lease(ts *testscript.TestScript) store.Acquired {
 	return got[0]
 }
 
+// plan makes the queued run plan one operation and returns it.
+func plan(ts *testscript.TestScript, step protocol.StepID, capabilities string) store.NewOperation {
+	a := lease(ts)
+	id, err := protocol.NewOperationID(a.Tenant, a.Lease.RunID, step, 1)
+	ts.Check(err)
+	body, digest, err := protocol.DigestRequest([]byte(`{"to":"ann"}`))
+	ts.Check(err)
+	op := store.NewOperation{
+		ID: id, StepID: step, EffectVersion: 1, Tool: "mail", Digest: digest, Body: body, Capabilities: []byte(capabilities),
+	}
+	_, err = open(ts, "worker").PlanStep(context.Background(), a.Lease, a.Revision, step, nil,
+		[]store.NewOperation{op}, store.WriteOptions{TTL: time.Minute})
+	ts.Check(err)
+	return op
+}
+
+// held makes the queued run plan one operation that needs approval: held NAME
+// sets $NAME to its id.
+func held(ts *testscript.TestScript, _ bool, args []string) {
+	op := plan(ts, "ask", `{"class":"none","max_request_ms":0,"approval":true}`)
+	ts.Setenv(args[0], string(op.ID))
+}
+
 // doubt makes the queued run plan one operation whose answer is lost:
 // doubt NAME sets $NAME to its id.
 func doubt(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
-	a := lease(ts)
-	id, err := protocol.NewOperationID(a.Tenant, a.Lease.RunID, "notify", 1)
-	ts.Check(err)
-	body, digest, err := protocol.DigestRequest([]byte(`{"to":"ann"}`))
-	ts.Check(err)
-	_, err = open(ts, "worker").PlanStep(ctx, a.Lease, a.Revision, "notify", nil, []store.NewOperation{{
-		ID: id, StepID: "notify", EffectVersion: 1, Tool: "mail", Digest: digest, Body: body,
-		Capabilities: []byte(`{"class":"none","max_request_ms":0}`),
-	}}, store.WriteOptions{TTL: time.Minute})
-	ts.Check(err)
+	op := plan(ts, "notify", `{"class":"none","max_request_ms":0}`)
 	d := open(ts, "dispatcher")
 	claims, err := d.ClaimOperations(ctx, store.ClaimRequest{
 		Owner: protocol.NewOwner(), Slots: map[string]int{"mail": 1}, TTL: 10 * time.Millisecond,
 	})
 	ts.Check(err)
 	out, err := d.CompleteOperations(ctx, []store.OperationResult{{
-		Claim: claims[0].Claim, Call: protocol.NewCallID(), Digest: digest, Status: protocol.OperationUnknown,
+		Claim: claims[0].Claim, Call: protocol.NewCallID(), Digest: op.Digest, Status: protocol.OperationUnknown,
 		Basis: "unknown", Evidence: []byte(`{"error":"connection reset"}`), Attention: "nobody can ask this tool",
 	}})
 	ts.Check(err)
 	ts.Check(out[0].Err)
-	ts.Setenv(args[0], string(id))
+	ts.Setenv(args[0], string(op.ID))
 }
 
 // finish completes the queued run.

@@ -78,7 +78,7 @@ BEGIN
     v_found := v_found || ARRAY(
       SELECT o.operation_id FROM tool_operations o
       WHERE o.status = 'prepared' AND o.hold IS NULL AND o.tool_name = p_tools[i]
-        AND o.updated_at >= p_since[i]
+        AND o.updated_at >= p_since[i] AND (o.approved_until IS NULL OR o.approved_until > now())
         AND (o.resource_key IS NULL OR (resource_is_free(o.tool_name, o.resource_key)
              AND pg_try_advisory_xact_lock(hashtextextended(o.tool_name || ' ' || o.resource_key, 0))))
       ORDER BY o.updated_at  -- oldest first, and the order of the index
@@ -96,6 +96,7 @@ BEGIN
     JOIN tool_operations o ON o.operation_id = f.id
     JOIN agent_runs r ON r.run_id = o.run_id
     WHERE o.status = 'prepared' AND o.hold IS NULL AND r.status IN ('pending','running')
+      AND (o.approved_until IS NULL OR o.approved_until > v_at)
       AND resource_is_free(o.tool_name, o.resource_key)
       AND (o.resource_key IS NULL OR NOT EXISTS (  -- the oldest of its kind among these
         SELECT FROM unnest(v_found) AS g(id) JOIN tool_operations older ON older.operation_id = g.id

@@ -226,7 +226,8 @@ BEGIN
       INSERT INTO tool_operations (operation_id, run_id, step_id, effect_version, tool_name, request_digest,
                                    request_body, status, capabilities, hold, resource_key, created_at, updated_at)
       SELECT o.id, p_run[o.item], o.step_id, o.version, o.tool, o.digest, o.body, 'prepared',
-             o.capabilities, o.hold, resource_of(o.capabilities, o.body), v_at, v_at
+             o.capabilities,
+             CASE WHEN (o.capabilities ->> 'approval')::boolean THEN 'approval' ELSE o.hold END, resource_of(o.capabilities, o.body), v_at, v_at
       FROM unnest(p_op_item, p_op_id, p_op_step, p_op_version, p_op_tool, p_op_digest, p_op_body,
                   p_op_capabilities, p_op_hold)
              AS o(item, id, step_id, version, tool, digest, body, capabilities, hold)

@@ -137,6 +137,8 @@ CREATE TABLE leasehold.tool_operations (
   created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
   -- Why it may not be claimed yet ('approval', 'paused'); null: it may.
   hold            text,
+  -- Until when an approval may be used; past that it is none.
+  approved_until  timestamptz,
   -- What the tool promised when the intent was registered. The database
   -- enforces this snapshot: a later configuration cannot widen an old intent.
   capabilities    jsonb NOT NULL,
@@ -194,7 +196,7 @@ CREATE TABLE leasehold.operation_journal (
   entry          bigint NOT NULL DEFAULT 0,
   kind           text NOT NULL CHECK (kind IN
                    ('claim','result','expire','resend','resolve','decide','cancel',
-                    'evidence','query','contradiction')),
+                    'evidence','query','contradiction','approval')),
   from_status    text,
   to_status      text,
   owner          text,

@@ -350,6 +350,16 @@ type Decision struct {
 	Actor    Actor
 }
 
+// Approval is a person's verdict about an operation that is not sent before one.
+type Approval struct {
+	OperationID protocol.OperationID
+	// Digest is that of the request which the person saw.
+	Digest string
+	// ValidFor is how long the operation may wait to be sent, at most 30 days.
+	ValidFor time.Duration
+	Actor    Actor // with a reason
+}
+
 // RequeueOutcome is one run whose expired lease was put back into the queue.
 type RequeueOutcome struct {
 	RunID       protocol.RunID

@@ -69,6 +69,7 @@ type OperationView struct {
 	Revision      protocol.Revision        `json:"revision"`
 	Attempts      int                      `json:"attempts"`
 	Hold          string                   `json:"hold,omitempty"`
+	ApprovedUntil *time.Time               `json:"approved_until,omitempty"`
 	Attention     string                   `json:"attention,omitempty"`
 	ResolvedBy    string                   `json:"resolved_by,omitempty"`
 	RemoteID      string                   `json:"remote_id,omitempty"`

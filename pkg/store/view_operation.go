@@ -15,20 +15,24 @@ type OperationFilter struct {
 	Status protocol.OperationStatus
 	Tool   string
 	RunID  protocol.RunID
-	// NeedsPerson keeps only those that wait for a person.
+	// NeedsPerson keeps only those in doubt that wait for a person.
 	NeedsPerson bool
+	// NeedsApproval keeps only those that are not sent before a person allows it.
+	NeedsApproval bool
 }
 
 // -- name: ListOperations
 const listOperationsSQL = `SELECT o.operation_id, o.run_id, r.task_id, o.step_id, o.effect_version, o.tool_name,
     o.capabilities ->> 'class', o.status, o.revision, o.attempts, coalesce(o.hold, ''), coalesce(o.attention, ''),
     coalesce(o.resolved_by, ''), coalesce(o.remote_id, ''), o.first_send_at, o.unknown_since, o.next_attempt_at,
-    o.request_digest, CASE WHEN $7 THEN o.request_body END, CASE WHEN $7 THEN o.result END, o.created_at, o.updated_at
+    o.request_digest, CASE WHEN $7 THEN o.request_body END, CASE WHEN $7 THEN o.result END, o.created_at, o.updated_at,
+    o.approved_until
   FROM leasehold.tool_operations o JOIN leasehold.agent_runs r USING (run_id)
   WHERE o.created_at < $1
     AND ($3 = '' OR o.status = $3) AND ($4 = '' OR o.tool_name = $4) AND ($5::uuid IS NULL OR o.run_id = $5)
     AND (NOT $6 OR (o.status = 'unknown' AND o.attention IS NOT NULL))
     AND ($8 = '' OR o.operation_id = $8)
+    AND (NOT $9 OR (o.status = 'prepared' AND (o.hold = 'approval' OR o.approved_until <= clock_timestamp())))
   ORDER BY o.created_at DESC LIMIT $2`
 
 // ListOperations lists operations without their bodies.
@@ -55,13 +59,14 @@ func (s *Store) operations(
 		run = &u
 	}
 	return query(ctx, s.pool, true, verb, func(int) (string, []any) {
-		return listOperationsSQL, []any{before, limit, string(f.Status), f.Tool, run, f.NeedsPerson, bodies, string(id)}
+		return listOperationsSQL, []any{before, limit, string(f.Status), f.Tool, run, f.NeedsPerson, bodies, string(id), f.NeedsApproval}
 	}, func(row pgx.CollectableRow) (OperationView, error) {
 		var o OperationView
 		err := row.Scan((*string)(&o.OperationID), (*uuid.UUID)(&o.RunID), (*string)(&o.TaskID), (*string)(&o.StepID),
 			&o.EffectVersion, &o.Tool, &o.Class, (*string)(&o.Status), (*int64)(&o.Revision), &o.Attempts, &o.Hold,
 			&o.Attention, &o.ResolvedBy, &o.RemoteID, &o.FirstSendAt, &o.UnknownSince, &o.NextAttemptAt, &o.Digest,
-			(*[]byte)(&o.Request), (*[]byte)(&o.Result), &o.CreatedAt, &o.UpdatedAt)
+			(*[]byte)(&o.Request), (*[]byte)(&o.Result), &o.CreatedAt, &o.UpdatedAt,
+			&o.ApprovedUntil)
 		decode(&o.Result)
 		return o, err
 	})

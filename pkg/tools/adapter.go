@@ -93,6 +93,8 @@ type Capabilities struct {
 	// thing, at most one is in flight at a time, a doubt included. "": as many
 	// as there are.
 	ResourceKey string `json:"resource_key,omitempty"`
+	// Approval: a person must allow each operation before it is sent.
+	Approval bool `json:"approval,omitempty"`
 	// OnCancel says what becomes of an operation in doubt when its run is
 	// cancelled: "person" (default; query, then a person) or "complete" (it
 	// stays authorized to be re-sent).

@@ -19,9 +19,13 @@ type Call struct {
 	// a step that may have been registered already is changed on purpose.
 	Version protocol.EffectVersion
 	// Hold, if not empty, keeps the operation from being sent until a person
-	// lifts it ("approval").
+	// lifts it: HoldApproval.
 	Hold string
 }
+
+// HoldApproval keeps an operation from being sent until a person has allowed it.
+// One that is denied ends as cancelled.
+const HoldApproval = "approval"
 
 // Result is what became of one [Call].
 type Result struct {

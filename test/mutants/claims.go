@@ -17,10 +17,33 @@ func claims() []mutant {
 			store("TestOfOneResourceOneOperationIsInFlight"),
 		},
 		{
+			"approval: the tool's word", "what a tool says needs approval is sent without",
+			[]edit{{file: runSQL, in: "FUNCTION leasehold.commit_runs(", old: "CASE WHEN (o.capabilities ->> 'approval')::boolean THEN 'approval' ELSE o.hold END", new: "o.hold"}},
+			store("TestAHoldComesFromTheToolsPromiseOrFromTheStep"),
+		},
+		{
+			"approval: request", "an approval counts for another request than the one that was seen",
+			[]edit{{file: approvalSQL, old: "IF v_op.request_digest IS DISTINCT FROM p_digest THEN", new: "IF false THEN"}},
+			store("TestAnApprovalOfAnotherRequestIsRefused"),
+		},
+		{
+			"approval: time", "an approval of long ago is used",
+			[]edit{
+				{file: operationSQL, in: claim, old: " AND (o.approved_until IS NULL OR o.approved_until > now())"},
+				{file: operationSQL, in: claim, old: "      AND (o.approved_until IS NULL OR o.approved_until > v_at)\n"},
+			},
+			store("TestAnApprovalThatIsNotUsedInTimeIsNone"),
+		},
+		{
+			"approval: single use", "an operation that is being sent is cancelled by a denial",
+			[]edit{{file: approvalSQL, old: "IF NOT needs_approval(v_op, v_at) THEN", new: "IF false THEN"}},
+			store("TestAnOperationThatNeedsApprovalIsNotSentBeforeItHasOne"),
+		},
+		{
 			"claim: run's state", "an operation of a run that has ended is sent",
 			[]edit{
 				{file: operationSQL, in: claim, old: reread},
-				{file: operationSQL, in: claim, old: " AND r.status IN ('pending','running')\n      AND resource", new: "\n      AND resource"},
+				{file: operationSQL, in: claim, old: " AND r.status IN ('pending','running')\n      AND (o.approved", new: "\n      AND (o.approved"},
 			},
 			crossed,
 		},
@@ -28,7 +51,7 @@ func claims() []mutant {
 			"claim: run read after the lock", "the join of the textbook reads the run before the operation is locked",
 			[]edit{
 				{file: operationSQL, in: claim, old: reread},
-				{file: operationSQL, in: claim, old: " AND r.status IN ('pending','running')\n      AND resource", new: "\n      AND resource"},
+				{file: operationSQL, in: claim, old: " AND r.status IN ('pending','running')\n      AND (o.approved", new: "\n      AND (o.approved"},
 				{
 					file: operationSQL, in: claim,
 					old: "SELECT o.operation_id FROM tool_operations o\n      WHERE o.status = 'prepared'",

@@ -9,6 +9,7 @@ const (
 	waitSQL      = "migrations/functions/wait.sql"
 	operationSQL = "migrations/functions/operation.sql"
 	doubtSQL     = "migrations/functions/doubt.sql"
+	approvalSQL  = "migrations/functions/approval.sql"
 	gateSQL      = "migrations/functions/gate.sql"
 	guardSQL     = "migrations/functions/guard.sql"
 	schemaSQL    = "migrations/schema/0001_create_ledger.sql"

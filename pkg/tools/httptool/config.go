@@ -131,6 +131,7 @@ type Promise struct {
 	Settle          time.Duration `yaml:"settle"`
 	AbsenceIsProof  bool          `yaml:"absence_is_proof"`
 	ResourceKey     string        `yaml:"resource_key"`
+	Approval        bool          `yaml:"approval"`
 	RejectsMismatch bool          `yaml:"rejects_mismatch"`
 	OnCancel        string        `yaml:"on_cancel"`
 }
@@ -169,6 +170,7 @@ func (p Promise) capabilities(query bool) tools.Capabilities {
 		SettleMS:        p.Settle.Milliseconds(),
 		AbsenceIsProof:  p.AbsenceIsProof,
 		ResourceKey:     p.ResourceKey,
+		Approval:        p.Approval,
 		RejectsMismatch: p.RejectsMismatch,
 		OnCancel:        p.OnCancel,
 	}

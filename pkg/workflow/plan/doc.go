@@ -17,6 +17,9 @@
 // step. Steps whose needs are met are registered together, in the order of the
 // list. The run's result is {"steps": {ID: result}}.
 //
+// A step with "approval": true is not sent before a person has allowed it, and one
+// with "effect_version": 2 asks on purpose for another effect than version 1.
+//
 // It promises that a plan is checked whole before anything of it runs, and
 // that the first step which ends without its effect fails the run with a
 // reason that names it, after the operations that were registered beside it

@@ -21,7 +21,9 @@ type step struct {
 	tool    string
 	request json.RawMessage
 	version protocol.EffectVersion
-	needs   map[protocol.StepID]struct{} // those that are written and those that follow from references
+	// approval: a person must allow it before it is sent.
+	approval bool
+	needs    map[protocol.StepID]struct{} // those that are written and those that follow from references
 }
 
 // stepInput is a step as it is written.
@@ -31,6 +33,7 @@ type stepInput struct {
 	Request       json.RawMessage `json:"request"`
 	Needs         []string        `json:"needs"`
 	EffectVersion *int32          `json:"effect_version"`
+	Approval      bool            `json:"approval"`
 }
 
 // Validate reports all that is wrong with a plan, each problem with its place.
@@ -107,7 +110,7 @@ func parseStep(i int, raw, input json.RawMessage) (step, []error) {
 		return step{}, []error{fmt.Errorf("plan: steps[%d]: %w: %w", i, protocol.ErrInvalid, err)}
 	}
 	st := step{
-		id: protocol.StepID(in.ID), tool: in.Tool, request: in.Request, version: 1,
+		id: protocol.StepID(in.ID), tool: in.Tool, request: in.Request, version: 1, approval: in.Approval,
 		needs: make(map[protocol.StepID]struct{}),
 	}
 	var problems []error

@@ -38,6 +38,9 @@ func run(ctx context.Context, r *workflow.Run) (any, error) {
 				return nil, workflow.Fail(fmt.Errorf("step %q: request: %w", st.id, err))
 			}
 			calls[i] = workflow.Call{Step: st.id, Tool: st.tool, Request: request, Version: st.version}
+			if st.approval {
+				calls[i].Hold = workflow.HoldApproval
+			}
 		}
 		answers, err := r.CallAll(ctx, calls...)
 		if errors.Is(err, protocol.ErrInvalid) {
