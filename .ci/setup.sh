@@ -2,8 +2,9 @@
 # Installs what tests and demo need and a bare Debian machine lacks:
 #
 #   .ci/setup.sh demo    a PostgreSQL server
-#   .ci/setup.sh test    the same, a C compiler (for the race detector), and npm
-#                        (fetches the second PostgreSQL version that is tested)
+#   .ci/setup.sh test    the same, a C compiler (for the race detector), npm
+#                        (fetches the second PostgreSQL version that is tested),
+#                        and curl (the documented commands are executed)
 #
 # As root with apt-get it installs. Otherwise it only says what is missing; a
 # missing server may still be fetched by the program that needs it, which says
@@ -26,6 +27,7 @@ have_server || missing+=(postgresql)
 if [[ $goal == test ]]; then
 	have gcc || have clang || missing+=(gcc libc6-dev)
 	have npm || missing+=(npm)
+	have curl || missing+=(curl ca-certificates)
 fi
 ((${#missing[@]})) || exit 0
 
