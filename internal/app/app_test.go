@@ -207,7 +207,7 @@ func TestEachStockProcessStartsServesItsMetricsAndStopsOnSIGTERM(t *testing.T) {
 func TestEveryAnnouncedLoopBeats(t *testing.T) {
 	t.Parallel()
 	for role, loops := range map[config.Role]int{
-		config.RoleWorker: 1, config.RoleDispatcher: 1, config.RoleReconciler: 5,
+		config.RoleWorker: 1, config.RoleDispatcher: 1, config.RoleReconciler: 6,
 	} {
 		t.Run(string(role), func(t *testing.T) {
 			t.Parallel()

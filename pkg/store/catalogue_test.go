@@ -93,6 +93,7 @@ var withoutLease = map[string]string{
 	"create_tasks":        "operator; inserts new rows only",
 	"retry_task":          "operator; only a final run of a task without open operations",
 	"cancel_run":          "operator; only a run that is not final, audited",
+	"judge_approval":      "operator; only an operation that waits for approval, with the digest that was seen, audited",
 	"decide_operation":    "operator; only an unknown operation at the revision that was seen, audited",
 	"set_gate":            "operator; audited",
 	"claim_operations":    "gives a claim: only of prepared operations of live runs",

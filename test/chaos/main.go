@@ -47,7 +47,7 @@ func main() {
 	}
 	if o.plan {
 		for _, e := range schedule(o.seed, o.duration) {
-			fmt.Println(e)
+			_, _ = fmt.Fprintln(os.Stdout, e)
 		}
 		return
 	}

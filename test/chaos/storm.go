@@ -74,88 +74,52 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // inject begins one fault. What it returns lifts it; nil if it is over at once.
 func (t *storm) inject(ctx context.Context, e event) (lift func(), err error) {
+	anyone := t.cast.pick("", e.whom)
+	endpoints := remote.Endpoints()
+	endpoint := endpoints[int(e.whom)%len(endpoints)]
+	path := t.tools[endpoint]
 	switch e.kind {
-	case killWorker, killDispatcher, killReconciler:
-		t.cast.pick(e.kind.role(), e.whom).end((*lab.Process).Kill, e.lasts)
+	case killWorker:
+		t.cast.pick("worker", e.whom).end((*lab.Process).Kill, e.lasts)
+	case killDispatcher:
+		t.cast.pick("dispatcher", e.whom).end((*lab.Process).Kill, e.lasts)
+	case killReconciler:
+		t.cast.pick("reconciler", e.whom).end((*lab.Process).Kill, e.lasts)
 	case drainProcess:
-		t.cast.pick("", e.whom).end((*lab.Process).Terminate, e.lasts)
-	case freezeWorker, freezeDispatcher, freezeReconciler:
-		return t.cast.pick(e.kind.role(), e.whom).freeze(), nil
+		anyone.end((*lab.Process).Terminate, e.lasts)
+	case freezeWorker:
+		return t.cast.pick("worker", e.whom).freeze(), nil
+	case freezeDispatcher:
+		return t.cast.pick("dispatcher", e.whom).freeze(), nil
+	case freezeReconciler:
+		return t.cast.pick("reconciler", e.whom).freeze(), nil
 	case freezeClaiming:
 		return t.freezeClaiming(ctx, e), nil
 	case stepProcess:
-		r := t.cast.pick("", e.whom)
-		r.clock.Ahead(time.Duration((e.much - 0.5) * float64(2*time.Hour)))
-		return func() { r.clock.Ahead(0) }, nil
-	case delayDatabase, resetDatabase, silenceDatabase, muteDatabase, cutReply:
-		return strain(t.cast.pick("", e.whom).proxy, e), nil
-	case delayTool, resetTool, silenceTool, cutTool:
-		all := remote.Endpoints()
-		return strain(t.tools[all[int(e.whom)%len(all)]], e), nil
-	case armRemote:
-		all := remote.Endpoints()
-		endpoint := all[int(e.whom)%len(all)]
-		faults := remote.Faults(endpoint)
-		t.svc.Arm(endpoint, faults[int(e.much*float64(len(faults)))])
-	case crashDatabase, endBackends, stepDatabase, exhaustPool, holdSnapshot:
-		return t.hurtDatabase(ctx, e)
-	default:
-		return nil, fmt.Errorf("no such kind")
-	}
-	return nil, nil
-}
-
-func (k kind) role() string {
-	switch k {
-	case killWorker, freezeWorker:
-		return "worker"
-	case killDispatcher, freezeDispatcher:
-		return "dispatcher"
-	case killReconciler, freezeReconciler:
-		return "reconciler"
-	default:
-		return ""
-	}
-}
-
-// freezeClaiming stops a dispatcher that has claimed and has not sent: for a
-// while it does not hear the database, so that its claims are made without it.
-func (t *storm) freezeClaiming(ctx context.Context, e event) (lift func()) {
-	r := t.cast.pick("dispatcher", e.whom)
-	r.proxy.Mute()
-	pause(ctx, 300*time.Millisecond) // more than it waits between two claims
-	thaw := r.freeze()
-	r.proxy.Restore()
-	return thaw
-}
-
-// strain is a fault of a network path.
-func strain(p *lab.Proxy, e event) (lift func()) {
-	switch e.kind {
-	case delayDatabase, delayTool:
-		p.Delay(time.Duration(5+e.much*150) * time.Millisecond)
-		return func() { p.Delay(0) }
-	case resetDatabase, resetTool:
-		p.Reset(nil)
+		anyone.clock.Ahead(time.Duration((e.much - 0.5) * float64(2*time.Hour)))
+		return func() { anyone.clock.Ahead(0) }, nil
+	case delayDatabase:
+		return delay(anyone.proxy, e), nil
+	case resetDatabase:
+		anyone.proxy.Reset(nil)
+	case silenceDatabase:
+		return silence(anyone.proxy), nil
+	case muteDatabase:
+		return mute(anyone.proxy), nil
 	case cutReply:
 		// What carries a checkpoint, a plan or a result; not the polls.
-		p.CutReplies(1, 400)
+		anyone.proxy.CutReplies(1, 400)
+	case delayTool:
+		return delay(path, e), nil
+	case resetTool:
+		path.Reset(nil)
+	case silenceTool:
+		return silence(path), nil
 	case cutTool:
-		p.CutReplies(1, 0)
-	case silenceDatabase, silenceTool:
-		p.BlackHole()
-		// Nothing that was held may arrive after it: how long a network may
-		// hold a request back is a promise that the tool's max_request makes.
-		return func() { p.Reset(nil); p.Restore() }
-	case muteDatabase:
-		p.Mute()
-		return func() { p.Reset(nil); p.Restore() }
-	}
-	return nil
-}
-
-func (t *storm) hurtDatabase(ctx context.Context, e event) (lift func(), err error) {
-	switch e.kind {
+		path.CutReplies(1, 0)
+	case armRemote:
+		faults := remote.Faults(endpoint)
+		t.svc.Arm(endpoint, faults[int(e.much*float64(len(faults)))])
 	case crashDatabase:
 		t.work.Go(func() {
 			if err := t.db.crash(ctx); err != nil && ctx.Err() == nil {
@@ -172,6 +136,35 @@ func (t *storm) hurtDatabase(ctx context.Context, e event) (lift func(), err err
 		return t.holdSnapshot(ctx), nil
 	}
 	return nil, nil
+}
+
+// freezeClaiming stops a dispatcher that has claimed and has not sent: for a
+// while it does not hear the database, so that its claims are made without it.
+func (t *storm) freezeClaiming(ctx context.Context, e event) (lift func()) {
+	r := t.cast.pick("dispatcher", e.whom)
+	r.proxy.Mute()
+	pause(ctx, 300*time.Millisecond) // more than it waits between two claims
+	thaw := r.freeze()
+	r.proxy.Restore()
+	return thaw
+}
+
+func delay(p *lab.Proxy, e event) (lift func()) {
+	p.Delay(time.Duration(5+e.much*150) * time.Millisecond)
+	return func() { p.Delay(0) }
+}
+
+// silence is a black hole. Nothing that was held arrives after it: how long a
+// network may hold a request back is a promise that a tool's max_request makes.
+func silence(p *lab.Proxy) (lift func()) {
+	p.BlackHole()
+	return func() { p.Reset(nil); p.Restore() }
+}
+
+// mute has the client heard and not answered.
+func mute(p *lab.Proxy) (lift func()) {
+	p.Mute()
+	return func() { p.Reset(nil); p.Restore() }
 }
 
 // stepDatabase sets the clock by up to 20 s in either direction, which is many

@@ -114,6 +114,7 @@ func TestEachKindOfLieIsFoundOut(t *testing.T) {
 		}, "commit_then_drop", "one call sent 2 requests"},
 		{"an adapter that follows redirects", nothing, plainly, func(a tools.Adapter, r *toolstest.HTTP) tools.Adapter {
 			return bent{a, func(ctx context.Context, req tools.Request) tools.Outcome {
+				//nolint:bodyclose // plain has closed it
 				if resp, err := plain(ctx, r.URL, req); err == nil && resp.StatusCode == http.StatusOK {
 					return tools.Outcome{Kind: tools.Succeeded}
 				}
