@@ -189,8 +189,16 @@ func (p *Process) Terminate() {
 // MayEnd says that the process is expected to end by itself.
 func (p *Process) MayEnd() *Process { p.tell(); return p }
 
-// Freeze stops the process between two instructions; thaw lets it go on.
-func (p *Process) Freeze() { p.w.T.Helper(); p.Signal(syscall.SIGSTOP) }
+// Freeze stops the process between two instructions; Thaw lets it go on. It
+// returns when all of its threads stand still: the signal alone is only a wish,
+// and a thread that runs meanwhile can do what it must not.
+func (p *Process) Freeze() {
+	p.w.T.Helper()
+	p.w.Until(p.Name+" stands still", func() bool {
+		p.Signal(syscall.SIGSTOP) // again, in case somebody thaws it just now
+		return p.Gone() || stopped(p.cmd.Process.Pid)
+	})
+}
 
 func (p *Process) Thaw() { p.w.T.Helper(); p.Signal(syscall.SIGCONT) }
 
