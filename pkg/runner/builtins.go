@@ -2,6 +2,7 @@ package runner
 
 import (
 	"github.com/leasehold/leasehold/pkg/tools"
+	"github.com/leasehold/leasehold/pkg/tools/exectool"
 	"github.com/leasehold/leasehold/pkg/tools/httptool"
 	"github.com/leasehold/leasehold/pkg/workflow"
 	"github.com/leasehold/leasehold/pkg/workflow/plan"
@@ -13,6 +14,6 @@ import (
 func Builtins() Program {
 	return Program{
 		Workflows: []workflow.Workflow{plan.New()},
-		Tools:     []tools.Factory{httptool.Factory()},
+		Tools:     []tools.Factory{httptool.Factory(), exectool.Factory()},
 	}
 }
