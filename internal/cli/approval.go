@@ -48,6 +48,30 @@ that it was cancelled.`,
 	return cmd
 }
 
+func (e *env) operationAcknowledge() *cobra.Command {
+	return &cobra.Command{
+		Use:   "acknowledge OPERATION --reason WHY",
+		Short: "Note that a contradicted operation was looked at",
+		Long: `Note in the audit log that somebody has looked at an answer which contradicts the
+final state of an operation, and what was done about it. The state stays what it
+is; what has to be put right at the remote is not done by this.`,
+		Example: `  leasehold operation list --contradicted
+  leasehold operation acknowledge default/0190…/charge/1 --reason "refunded by hand, ticket 4711"`,
+		Args: exactArgs("OPERATION"),
+		RunE: e.withStore(func(ctx context.Context, st *store.Store, args []string) error {
+			if e.reason == "" {
+				return usageError{errors.New("--reason must be given: it goes to the audit log")}
+			}
+			n, err := st.AcknowledgeContradiction(ctx, protocol.OperationID(args[0]), e.by())
+			if err != nil {
+				return err
+			}
+			return e.print(map[string]any{"operation_id": args[0], "contradictions": n}, nil,
+				[][]string{{args[0], "acknowledged"}})
+		}),
+	}
+}
+
 func (e *env) judgeApproval(
 	ctx context.Context, st *store.Store, a store.Approval, id, verdict string,
 	judge func(context.Context, store.Approval) error,

@@ -15,7 +15,8 @@ import (
 
 func (e *env) operationCommand() *cobra.Command {
 	c := group("operation", "Look at operations and decide those in doubt",
-		e.operationList(), e.operationShow(), e.operationResolve(), e.operationApprove(), e.operationDeny())
+		e.operationList(), e.operationShow(), e.operationResolve(), e.operationApprove(), e.operationDeny(),
+		e.operationAcknowledge())
 	c.Aliases = []string{"op"}
 	return c
 }
@@ -58,6 +59,7 @@ func (e *env) operationList() *cobra.Command {
 	cmd.Flags().StringVar(&filter.Tool, "tool", "", "only those of this tool")
 	cmd.Flags().StringVar(&run, "run", "", "only those of this run")
 	cmd.Flags().BoolVar(&filter.NeedsPerson, "needs-person", false, "only those in doubt that wait for a person")
+	cmd.Flags().BoolVar(&filter.Contradicted, "contradicted", false, "only those whose final state an answer contradicts that nobody has looked at")
 	cmd.Flags().BoolVar(&filter.NeedsApproval, "needs-approval", false, "only those that are not sent before a person allows it")
 	return cmd
 }

@@ -67,7 +67,7 @@ func doubtChecks() []DoctorCheck {
 			Code: "contradiction", Group: DoctorLedger, Severity: SeverityWarning, Scans: "audit_log",
 			Title:   "a trusted answer contradicts an operation's final state, and nobody has looked at it",
 			Meaning: "The ledger says one thing about the effect and the remote another; the final state stays.",
-			Action:  "Look at the remote under this id, and compensate or adopt the effect by hand.",
+			Action:  "Look at the remote under this id, and compensate or adopt the effect by hand; then `leasehold operation acknowledge`.",
 			sql:     doctorContradictionSQL,
 		},
 		{

@@ -19,6 +19,9 @@ type OperationFilter struct {
 	NeedsPerson bool
 	// NeedsApproval keeps only those that are not sent before a person allows it.
 	NeedsApproval bool
+	// Contradicted keeps only those whose final state an answer contradicts that
+	// nobody has looked at.
+	Contradicted bool
 }
 
 // -- name: ListOperations
@@ -33,6 +36,10 @@ const listOperationsSQL = `SELECT o.operation_id, o.run_id, r.task_id, o.step_id
     AND (NOT $6 OR (o.status = 'unknown' AND o.attention IS NOT NULL))
     AND ($8 = '' OR o.operation_id = $8)
     AND (NOT $9 OR (o.status = 'prepared' AND (o.hold = 'approval' OR o.approved_until <= clock_timestamp())))
+    AND (NOT $10 OR o.operation_id IN (
+      SELECT c.operation_id FROM leasehold.operation_journal c
+      WHERE c.kind = 'contradiction' AND NOT EXISTS (
+        SELECT FROM leasehold.audit_log a WHERE a.operation_id = c.operation_id AND a.created_at > c.created_at)))
   ORDER BY o.created_at DESC LIMIT $2`
 
 // ListOperations lists operations without their bodies.
@@ -59,7 +66,9 @@ func (s *Store) operations(
 		run = &u
 	}
 	return query(ctx, s.pool, true, verb, func(int) (string, []any) {
-		return listOperationsSQL, []any{before, limit, string(f.Status), f.Tool, run, f.NeedsPerson, bodies, string(id), f.NeedsApproval}
+		return listOperationsSQL, []any{
+			before, limit, string(f.Status), f.Tool, run, f.NeedsPerson, bodies, string(id), f.NeedsApproval, f.Contradicted,
+		}
 	}, func(row pgx.CollectableRow) (OperationView, error) {
 		var o OperationView
 		err := row.Scan((*string)(&o.OperationID), (*uuid.UUID)(&o.RunID), (*string)(&o.TaskID), (*string)(&o.StepID),
