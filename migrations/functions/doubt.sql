@@ -117,14 +117,16 @@ $$;
 -- read_doubts gives the holder of taken-up doubts their bodies, and the late
 -- answer where there is one. It locks nothing.
 CREATE OR REPLACE FUNCTION leasehold.read_doubts(p_owner text, p_ids text[]) RETURNS TABLE (
-  operation_id text, request_body jsonb, capabilities jsonb, late_status text, late_remote_id text, late_result jsonb
+  operation_id text, request_body jsonb, capabilities jsonb, late_status text, late_remote_id text, late_result jsonb,
+  late_called_back boolean
 )
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, leasehold, pg_temp SET jit = off
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
-  SELECT o.operation_id, o.request_body, o.capabilities, late.to_status, late.remote_id, late.result
+  SELECT o.operation_id, o.request_body, o.capabilities, late.to_status, late.remote_id, late.result,
+         late.message IS NOT NULL
   FROM tool_operations o
   LEFT JOIN LATERAL (
-    SELECT j.to_status, j.remote_id, j.result FROM operation_journal j
+    SELECT j.to_status, j.remote_id, j.result, j.message FROM operation_journal j
     WHERE j.operation_id = o.operation_id AND j.entry > 0 AND j.kind = 'evidence' AND j.trusted
       AND j.to_status IN ('succeeded','failed_final')
     ORDER BY j.revision DESC, j.entry DESC LIMIT 1
@@ -179,6 +181,8 @@ BEGIN
       THEN 'the run is not live: a query or a person decides'
     WHEN sender_dead_at(v_op) > v_at
       THEN 'an earlier sender may still be alive'
+    WHEN called_back(p_id, 'succeeded')
+      THEN 'the tool has called back that it is done'
     WHEN EXISTS (SELECT FROM tool_state s WHERE s.tool_name = v_op.tool_name AND s.paused_until > v_at)
       THEN 'the tool is paused'
     WHEN none_executed(p_id) THEN NULL
@@ -231,8 +235,8 @@ DECLARE
 BEGIN
   IF EXISTS (SELECT FROM unnest(p_status, p_resolved_by) AS s(v, b)
              WHERE s.v NOT IN ('succeeded','failed_final','unknown')
-                OR (s.v <> 'unknown' AND (s.b IS NULL OR s.b NOT IN ('response','query','retry','late_response')))) THEN
-    RAISE EXCEPTION 'status must be succeeded or failed_final with resolved_by response, query, retry or late_response, or unknown'
+                OR (s.v <> 'unknown' AND (s.b IS NULL OR s.b NOT IN ('response','query','retry','late_response','callback')))) THEN
+    RAISE EXCEPTION 'status must be succeeded or failed_final with resolved_by response, query, retry, late_response or callback, or unknown'
       USING ERRCODE = 'LH003';
   END IF;
   v_locked := lock_operations(p_id, p_lock_timeout_ms);
@@ -266,6 +270,7 @@ BEGIN
         WHEN q.resolved_by = 'late_response' AND q.status <> 'unknown' AND NOT EXISTS (
             SELECT FROM operation_journal e
             WHERE e.operation_id = q.id AND e.entry > 0 AND e.trusted AND e.to_status = q.status) THEN 'not_allowed'
+        WHEN q.resolved_by = 'callback' AND q.status <> 'unknown' AND NOT called_back(q.id, q.status) THEN 'not_allowed'
         ELSE 'ok'
       END AS outcome
     FROM unnest(p_id, p_owner, p_revision, p_digest, p_call, p_status, p_basis, p_resolved_by) WITH ORDINALITY

@@ -158,6 +158,8 @@ DECLARE
   v_outcome  text[];
   v_revision bigint[];
   v_ok       integer[];
+  v_torn     integer[];
+  v_item     integer;
   v_lost     integer[];
 BEGIN
   IF EXISTS (SELECT FROM unnest(p_status) AS s(v) WHERE s.v NOT IN ('succeeded','failed_final','unknown')) THEN
@@ -189,6 +191,16 @@ BEGIN
 
   v_ok := ARRAY(SELECT o.i FROM unnest(v_outcome) WITH ORDINALITY AS o(outcome, i) WHERE o.outcome = 'ok');
   IF cardinality(v_ok) > 0 THEN
+    -- A tool that called back that it did this, and answers that it refused it,
+    -- contradicts itself: a refusal is no fact any more, and a person looks.
+    v_torn := ARRAY(SELECT k.i FROM unnest(v_ok) AS k(i)
+                    WHERE p_status[k.i] = 'failed_final' AND called_back(p_id[k.i], 'succeeded'));
+    FOREACH v_item IN ARRAY v_torn LOOP
+      p_status[v_item] := 'unknown';
+      p_attention[v_item] := 'the tool refused it in its answer and confirmed it by a callback';
+      p_next_ms[v_item] := 0;
+    END LOOP;
+
     -- "Not sent" proves something only while nobody else may have sent: under
     -- the live claim of the one who says so.
     INSERT INTO operation_journal (operation_id, revision, kind, from_status, to_status, owner, claim_revision,
@@ -213,6 +225,14 @@ BEGIN
         next_attempt_at = CASE WHEN p_status[k.i] = 'unknown' AND (p_attention[k.i] IS NULL OR p_next_ms[k.i] > 0)
                                THEN v_at + coalesce(p_next_ms[k.i], 0) * interval '1 millisecond' END
     FROM unnest(v_ok) AS k(i) WHERE o.operation_id = p_id[k.i];
+
+    -- What the tool has called back before its answer was here is not waited for.
+    IF 'unknown' = ANY (p_status) THEN
+      UPDATE tool_operations o SET next_attempt_at = v_at
+      FROM unnest(v_ok) AS k(i)
+      WHERE o.operation_id = p_id[k.i] AND p_status[k.i] = 'unknown' AND NOT k.i = ANY (v_torn)
+        AND (called_back(o.operation_id, 'succeeded') OR called_back(o.operation_id, 'failed_final'));
+    END IF;
 
     PERFORM wake_waiters(ARRAY(SELECT p_id[k.i] FROM unnest(v_ok) AS k(i) WHERE p_status[k.i] <> 'unknown'));
   END IF;
@@ -310,7 +330,7 @@ BEGIN
   PERFORM keep_evidence(p_id, p_owner, p_revision, p_call, p_digest, p_status, p_remote_id, p_result, p_basis,
                         p_evidence, lock_operations(p_id, 0), clock_timestamp());
 END $$;
-GRANT EXECUTE ON FUNCTION leasehold.record_evidence TO leasehold_dispatcher, leasehold_callback, leasehold_reconciler;
+GRANT EXECUTE ON FUNCTION leasehold.record_evidence TO leasehold_dispatcher, leasehold_reconciler;
 
 -- expire_claims turns claims that ran out into doubts. Never back to prepared:
 -- the remote may have acted.

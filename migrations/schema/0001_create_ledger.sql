@@ -207,6 +207,9 @@ CREATE TABLE leasehold.operation_journal (
   result         jsonb,
   evidence       jsonb,
   call_id        uuid,
+  -- The signed message of a tool that brought it (receive_callback); null: it
+  -- was not called back.
+  message        text,
   created_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (operation_id, revision, entry)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.05);

@@ -23,6 +23,7 @@ const (
 	byQuery        = "query"
 	byRetry        = "retry"
 	byLateResponse = "late_response"
+	byCallback     = "callback"
 )
 
 // conclusion is what one round came to, on its way to the ledger.
@@ -51,12 +52,16 @@ func (q inquiry) open() conclusion {
 
 func (q inquiry) byLateAnswer(late store.LateAnswer) conclusion {
 	c := q.open()
+	reason := "an answer came after its claim was lost"
 	c.Status, c.RemoteID, c.Result, c.ResolvedBy = late.Status, late.RemoteID, late.Result, byLateResponse
+	if late.CalledBack {
+		reason, c.ResolvedBy = "the tool called back", byCallback
+	}
 	c.Basis = string(tools.Rejected)
 	if late.Status == protocol.OperationSucceeded {
 		c.Basis = string(tools.Succeeded)
 	}
-	c.Evidence = trail("an answer came after its claim was lost", sending.Verdict{})
+	c.Evidence = trail(reason, sending.Verdict{})
 	return c
 }
 

@@ -111,6 +111,7 @@ var withoutLease = map[string]string{
 	"ledger_stats":              "reads counts",
 	"expired_but_locked":        "reads a count",
 	"gate_state":                "reads one word",
+	"receive_callback":          "appends evidence; changes no status, and trusts it only about the tool, run and digest that the message names",
 }
 
 func TestEveryFunctionOfAnApplicationRoleTakesALeaseOrNamesItsGuard(t *testing.T) {

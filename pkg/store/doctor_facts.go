@@ -54,10 +54,18 @@ const doctorFailureAgainstEvidenceSQL = `
 const doctorTrustedWithoutClaimSQL = `
   SELECT j.operation_id, j.kind || ' at ' || j.created_at || ', for a claim of revision ' || coalesce(j.claim_revision::text, 'none')
   FROM leasehold.operation_journal j
-  WHERE j.trusted AND j.kind IN ('result','expire','evidence','contradiction') AND NOT EXISTS (
+  WHERE j.trusted AND j.message IS NULL AND j.kind IN ('result','expire','evidence','contradiction') AND NOT EXISTS (
     SELECT FROM leasehold.operation_journal c
     WHERE c.operation_id = j.operation_id AND c.revision = j.claim_revision AND c.owner = j.owner
       AND c.kind IN ('claim','resend'))`
+
+// -- name: DoctorCallbackWithoutMessage
+const doctorCallbackWithoutMessageSQL = `
+  SELECT o.operation_id, 'is ' || o.status || ' by a callback, and no trusted message says so'
+  FROM leasehold.tool_operations o
+  WHERE o.resolved_by = 'callback' AND NOT EXISTS (
+    SELECT FROM leasehold.operation_journal j
+    WHERE j.operation_id = o.operation_id AND j.entry > 0 AND j.message IS NOT NULL AND j.trusted AND j.to_status = o.status)`
 
 // factChecks are about what an operation's end rests on.
 func factChecks() []DoctorCheck {
@@ -89,6 +97,13 @@ func factChecks() []DoctorCheck {
 			Meaning: "Somebody who did not send the request could have said how it ended.",
 			Action:  "Look at the remote under this id, and check keep_evidence and who may record evidence.",
 			sql:     doctorTrustedWithoutClaimSQL,
+		},
+		{
+			Code: "callback-without-message", Group: DoctorLedger, Severity: SeverityError, Scans: "tool_operations",
+			Title:   "an operation ended by a callback of which there is no message",
+			Meaning: "Nothing that its tool signed says how it ended; somebody concluded it past the check of resolve_operations.",
+			Action:  "Look at the remote under this id, and check resolve_operations and who may call it.",
+			sql:     doctorCallbackWithoutMessageSQL,
 		},
 	}
 }

@@ -113,6 +113,16 @@ func (b *bundle) resent() spot {
 	return s
 }
 
+// calledBack is an operation whose tool called back that it had succeeded.
+func (b *bundle) calledBack() spot {
+	b.t.Helper()
+	_, c, s := b.doubted(keyed)
+	b.receive(b.said(c, protocol.OperationSucceeded))
+	d := b.take(c.Tool)
+	b.resolve(d, d.Claim, protocol.OperationSucceeded, "callback", "succeeded")
+	return s
+}
+
 // absent is an operation that a query did not find, where that is proof.
 func (b *bundle) absent() spot {
 	b.t.Helper()

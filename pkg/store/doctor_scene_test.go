@@ -77,6 +77,10 @@ func (b *bundle) sceneOfDoubts() {
 	}
 	d = b.take(c.Tool)
 	b.resolve(d, d.Claim, protocol.OperationSucceeded, "late_response", "succeeded")
+	// One concluded from a callback, and one called back about during its call.
+	b.calledBack()
+	_, c, _ = b.claimed(keyed, ttl)
+	b.receive(b.said(c, protocol.OperationUnknown))
 }
 
 // refused is an operation sent three times to a tool that promises nothing, each
@@ -218,7 +222,7 @@ func (b *bundle) assertEveryState() {
 		`SELECT count(DISTINCT status)::text FROM leasehold.tool_operations`:      "6",
 		`SELECT count(DISTINCT kind)::text FROM leasehold.run_journal`:            "9",
 		`SELECT count(DISTINCT kind)::text FROM leasehold.operation_journal`:      "9",
-		`SELECT count(DISTINCT resolved_by)::text FROM leasehold.tool_operations`: "5",
+		`SELECT count(DISTINCT resolved_by)::text FROM leasehold.tool_operations`: "6",
 		`SELECT count(*)::text FROM leasehold.run_waits`:                          "3",
 		`SELECT max(attempts)::text FROM leasehold.tool_operations`:               "3",
 		`SELECT max(epoch)::text FROM leasehold.lease_journal`:                    "7",

@@ -88,6 +88,9 @@ func factViolations() []violation {
 		{code: "trusted-without-claim", name: "a result", make: onSucceeded, subject: "op", sql: []string{setEntry("result", `owner = 'somebody'`)}},
 		{code: "trusted-without-claim", name: "for another claim", make: onSucceeded, subject: "op", sql: []string{setEntry("result", `claim_revision = 7`)}},
 		{code: "trusted-without-claim", name: "an expiry", make: onUnknown, subject: "op", sql: []string{setEntry("expire", `owner = 'somebody'`)}},
+		{code: "callback-without-message", name: "untrusted", make: func(b *bundle) spot { return b.calledBack() }, subject: "op", sql: []string{setEntry("evidence", `trusted = false`)}},
+		{code: "callback-without-message", name: "of another end", make: func(b *bundle) spot { return b.calledBack() }, subject: "op", sql: []string{setEntry("evidence", `to_status = 'failed_final'`)}},
+		{code: "callback-without-message", name: "a late answer", make: func(b *bundle) spot { return b.calledBack() }, subject: "op", also: "trusted-without-claim", sql: []string{setEntry("evidence", `message = NULL`)}},
 		{code: "doubt-forgotten", make: onUnknown, subject: "op", sql: []string{setOp(`next_attempt_at = NULL`)}},
 		{code: "doubt-old", make: onUnknown, subject: "op", sql: []string{setOp(`unknown_since = now() - interval '1 hour'`)}},
 		{code: "doubt-old", name: "for a person", make: onUnknown, subject: "op", also: "doubt-for-person", sql: []string{

@@ -40,7 +40,8 @@ const takeDoubtsSQL = `SELECT operation_id, revision, run_id, step_id, effect_ve
   FROM leasehold.take_doubts($1, $2, $3, $4)`
 
 // -- name: ReadDoubts
-const readDoubtsSQL = `SELECT operation_id, request_body, capabilities, late_status, late_remote_id, late_result
+const readDoubtsSQL = `SELECT operation_id, request_body, capabilities, late_status, late_remote_id, late_result,
+    coalesce(late_called_back, false)
   FROM leasehold.read_doubts($1, $2)`
 
 // TakeDoubts takes up due unknown operations of the given tools, at most
@@ -100,6 +101,7 @@ func (s *Store) readDoubts(ctx context.Context, owner protocol.Owner, list []Dou
 		Body, Capabilities       []byte
 		LateStatus, LateRemoteID *string
 		LateResult               []byte
+		CalledBack               bool
 	}
 	ids := mapSlice(list, func(d Doubt) string { return string(d.Claim.OperationID) })
 	rows, err := query(ctx, s.pool, true, "read doubts", func(int) (string, []any) {
@@ -120,7 +122,7 @@ func (s *Store) readDoubts(ctx context.Context, owner protocol.Owner, list []Dou
 		}
 		d.Body, d.Capabilities, d.Late = b.Body, b.Capabilities, nil
 		if b.LateStatus != nil {
-			d.Late = &LateAnswer{protocol.OperationStatus(*b.LateStatus), deref(b.LateRemoteID), b.LateResult}
+			d.Late = &LateAnswer{protocol.OperationStatus(*b.LateStatus), deref(b.LateRemoteID), b.LateResult, b.CalledBack}
 		}
 		out = append(out, d)
 	}

@@ -27,6 +27,7 @@ type bundle struct {
 	dispatcher *store.Store
 	reconciler *store.Store
 	operator   *store.Store
+	callback   *store.Store
 	tasks      atomic.Int64
 }
 
@@ -38,6 +39,7 @@ func setup(t *testing.T) *bundle {
 	b.probe = b.db.Pool(t, "")
 	b.worker, b.dispatcher = b.open("worker", nil), b.open("dispatcher", nil)
 	b.reconciler, b.operator = b.open("reconciler", nil), b.open("operator", nil)
+	b.callback = b.open("callback", nil)
 	return b
 }
 

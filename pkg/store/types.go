@@ -313,11 +313,14 @@ type Doubt struct {
 	Rounds int
 }
 
-// LateAnswer is a definite answer whose claim was lost.
+// LateAnswer is a definite answer whose claim was lost, or that no claim asked
+// for.
 type LateAnswer struct {
 	Status   protocol.OperationStatus
 	RemoteID string
 	Result   json.RawMessage
+	// CalledBack: the tool said so by itself, in a signed message.
+	CalledBack bool
 }
 
 // Resolution is what a reconciler concludes about a doubt it has taken up.
@@ -329,7 +332,7 @@ type Resolution struct {
 	Status   protocol.OperationStatus
 	RemoteID string
 	Result   json.RawMessage
-	// ResolvedBy is "query", "retry" or "late_response".
+	// ResolvedBy is "query", "retry", "late_response" or "callback".
 	ResolvedBy string
 	Basis      string
 	Evidence   json.RawMessage
