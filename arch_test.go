@@ -106,6 +106,13 @@ var house = []place{
 		why: "configuration is read before anything runs, so it depends on nothing that runs",
 	},
 	{
+		dir: "internal/callbacks",
+		may: []string{"pkg/store", "pkg/tools", "pkg/tools/callback", "pkg/protocol"},
+		// Its tests converge what was called back, as the reconciler does.
+		tests: []string{"internal/ledgertest", "internal/config", "pkg/reconciler"},
+		why:   "what strangers can reach must be small: it verifies and keeps, and knows no role",
+	},
+	{
 		dir: "internal/telemetry",
 		may: []string{"pkg/protocol"},
 		why: "what observes must be removable: nothing observed is imported here",
@@ -124,7 +131,7 @@ var house = []place{
 		may: []string{
 			"pkg/worker", "pkg/dispatcher", "pkg/reconciler", "pkg/store", "pkg/tools", "pkg/tools/...",
 			"pkg/workflow", "pkg/workflow/...", "pkg/protocol", "pkg/backoff",
-			"internal/config", "internal/telemetry", "migrations",
+			"internal/config", "internal/telemetry", "internal/callbacks", "migrations",
 		},
 		why: "boot order is here and only here; it is started by programs and knows none",
 	},

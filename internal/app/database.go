@@ -129,13 +129,21 @@ func (d *database) gateOpen(ctx context.Context) error {
 }
 
 func (d *database) gateState(ctx context.Context) (string, error) {
-	d.mu.Lock()
-	st, trouble := d.store, d.trouble
-	d.mu.Unlock()
-	if trouble != nil {
-		return "", trouble
+	st, err := d.current()
+	if err != nil {
+		return "", err
 	}
 	return st.GateState(ctx)
+}
+
+// current is the store, or why there is none.
+func (d *database) current() (*store.Store, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.trouble != nil {
+		return nil, d.trouble
+	}
+	return d.store, nil
 }
 
 func (d *database) close() {

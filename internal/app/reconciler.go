@@ -6,6 +6,8 @@ import (
 	"maps"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/leasehold/leasehold/internal/config"
 	"github.com/leasehold/leasehold/internal/telemetry"
 	"github.com/leasehold/leasehold/pkg/reconciler"
@@ -29,13 +31,15 @@ func Reconciler(factories []tools.Factory) Role {
 				return nil, err
 			}
 			return func(env Env) (func(context.Context) error, error) {
-				return startReconciler(env, rc, reg)
+				return startReconciler(env, cfg, rc, reg)
 			}, nil
 		},
 	}
 }
 
-func startReconciler(env Env, rc reconciler.Config, reg *tools.Registry) (func(context.Context) error, error) {
+func startReconciler(
+	env Env, cfg *config.Config, rc reconciler.Config, reg *tools.Registry,
+) (func(context.Context) error, error) {
 	m := telemetry.NewReconciler(env.Registry, reg.Names()...)
 	r, err := reconciler.New(rc, env.Store, reg, env.Log, reconciler.Hooks{
 		Beat: env.Health.Beat,
@@ -68,7 +72,19 @@ func startReconciler(env Env, rc reconciler.Config, reg *tools.Registry) (func(c
 	env.Health.Loop("watch clients", 2*rc.WatchEvery+slack)
 	env.Health.Loop("measure ledger", 2*rc.StatsEvery+slack)
 	env.Health.Loop("watch clock", 2*rc.StatsEvery+slack)
-	return r.Run, nil
+	if cfg.Reconciler.Callbacks.Listen == "" {
+		return r.Run, nil
+	}
+	return func(ctx context.Context) error {
+		rec, err := newReceiver(ctx, cfg, env, r.Hint)
+		if err != nil {
+			return err
+		}
+		work, ctx := errgroup.WithContext(ctx)
+		work.Go(func() error { return rec.Run(ctx) })
+		work.Go(func() error { return r.Run(ctx) })
+		return work.Wait()
+	}, nil
 }
 
 func measured(s store.LedgerStats, other reconciler.Unrouted) telemetry.Ledger {

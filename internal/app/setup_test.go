@@ -47,7 +47,7 @@ func stock(name config.Role) Role {
 		return Dispatcher(factories())
 	case config.RoleReconciler:
 		return Reconciler(factories())
-	case config.RoleWorker, config.RoleOperator, config.RoleMigrator:
+	case config.RoleWorker, config.RoleCallback, config.RoleOperator, config.RoleMigrator:
 	}
 	return Worker([]workflow.Workflow{plan.New()}, factories())
 }

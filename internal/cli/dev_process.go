@@ -135,7 +135,7 @@ func writeDevConfig(file, userFile string, cluster *localpg.Cluster) error {
 		}
 	}
 	roles := map[string]any{"migrator": map[string]string{"dsn": cluster.DSN(devDatabase, localpg.Superuser)}}
-	for _, role := range []string{"worker", "dispatcher", "reconciler", "operator"} {
+	for _, role := range []string{"worker", "dispatcher", "reconciler", "callback", "operator"} {
 		roles[role] = map[string]string{"dsn": cluster.DSN(devDatabase, devLogin+role)}
 	}
 	doc["database"] = map[string]any{"roles": roles}

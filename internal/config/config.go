@@ -57,6 +57,10 @@ type DatabaseRoles struct {
 	Dispatcher RoleDSN `yaml:"dispatcher"`
 	// Used by reconciler.
 	Reconciler RoleDSN `yaml:"reconciler"`
+	// Used by reconciler for what tools call back, which may do nothing but keep
+	// it. Needed where reconciler.callbacks.listen is set; database.dsn does not
+	// take its place.
+	Callback RoleDSN `yaml:"callback"`
 	// Used by the commands of `leasehold` that read or decide.
 	Operator RoleDSN `yaml:"operator"`
 	// Used by `leasehold migrate`. It must not go through a transaction-mode
@@ -155,6 +159,22 @@ type Reconciler struct {
 	StatsInterval time.Duration `yaml:"stats_interval"`
 	// How long queries and re-sends in flight may go on after a stop signal.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
+	// Where tools that answer later call back (POST /callbacks/{operation_id}).
+	Callbacks Callbacks `yaml:"callbacks"`
+}
+
+// Callbacks configures the listener for tools that call back. Each tool that may
+// has a callback section.
+type Callbacks struct {
+	// Address it listens on, apart from the admin server's; empty means that no
+	// tool can call back. In a container use ":9104".
+	Listen string `yaml:"listen"`
+	// File with its certificate, in PEM, the chain after it. Without one it
+	// speaks plain HTTP, for a proxy that ends TLS. Read for each connection, so
+	// a renewed certificate needs no restart.
+	TLSCertFile string `yaml:"tls_cert_file"`
+	// File with the certificate's private key, in PEM.
+	TLSKeyFile string `yaml:"tls_key_file"`
 }
 
 // HTTP configures the admin server: /livez, /readyz and /metrics. It shows no

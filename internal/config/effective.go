@@ -47,7 +47,9 @@ func (c *Config) EffectiveTools() (string, error) {
 			Kind   string
 			Slots  int
 			Config *yaml.Node `yaml:",omitempty"`
-		}{t.Name, t.Kind, t.Slots, maskNode(t.Config)}); err != nil {
+			// Where its secrets are; never one itself.
+			Callback *Callback `yaml:",omitempty"`
+		}{t.Name, t.Kind, t.Slots, maskNode(t.Config), t.Callback}); err != nil {
 			return "", fmt.Errorf("print tool %s: %w", t.Name, err)
 		}
 		list.Content = append(list.Content, &n)

@@ -151,12 +151,17 @@ func (c *Config) checkTimeout(a tools.Adapter) error {
 // struct with the defaults. Fields are named by their yaml tags (or, without
 // one, by their names in lower case); unknown keys are refused, durations need
 // a unit, and the case of keys inside maps is kept.
-func decodeSettings(n *yaml.Node, settings any) error {
+func decodeSettings(n *yaml.Node, settings any) error { return decodeNamed(n, "config", settings) }
+
+// decodeSection decodes a section of the platform's own as strictly.
+func decodeSection(n *yaml.Node, settings any) error { return decodeNamed(n, "callback", settings) }
+
+func decodeNamed(n *yaml.Node, name string, settings any) error {
 	raw := map[string]any{}
 	if n != nil {
 		// yaml refuses duplicate keys here.
 		if err := n.Decode(&raw); err != nil {
-			return fmt.Errorf("config: %w", err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
@@ -167,13 +172,13 @@ func decodeSettings(n *yaml.Node, settings any) error {
 		// overwrite its first entries.
 		ZeroFields: true,
 		Result:     settings,
-		RootName:   "config",
+		RootName:   name,
 		DecodeHook: mapstructure.ComposeDecodeHookFunc(
 			durationHook, wholeNumberHook, mapstructure.TextUnmarshallerHookFunc(),
 		),
 	})
 	if err != nil {
-		return fmt.Errorf("config: %w", err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return d.Decode(raw)
 }

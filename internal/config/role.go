@@ -15,6 +15,8 @@ const (
 	RoleWorker     Role = "worker"
 	RoleDispatcher Role = "dispatcher"
 	RoleReconciler Role = "reconciler"
+	// RoleCallback is no process: the reconciler receives callbacks with it.
+	RoleCallback Role = "callback"
 	RoleOperator   Role = "operator"
 	RoleMigrator   Role = "migrator"
 )
@@ -37,6 +39,11 @@ func (d Database) ResolveDSN(role Role) (Secret, error) {
 	if !own.DSN.IsZero() || own.DSNFile != "" {
 		return own.resolve(section)
 	}
+	if role == RoleCallback {
+		// database.dsn is the reconciler's: with it, whoever gets through the
+		// listener for callbacks could do all that a reconciler can.
+		return Secret{}, fmt.Errorf("%w for callbacks: set %s.dsn or %s.dsn_file", ErrNoDSN, section, section)
+	}
 	general := RoleDSN{DSN: d.DSN, DSNFile: d.DSNFile}
 	if general.DSN.IsZero() && general.DSNFile == "" {
 		return Secret{}, fmt.Errorf("%w for the %s: set database.dsn (%s), database.dsn_file or %s.dsn",
@@ -54,6 +61,8 @@ func (r DatabaseRoles) of(role Role) (RoleDSN, string) {
 		return r.Dispatcher, section
 	case RoleReconciler:
 		return r.Reconciler, section
+	case RoleCallback:
+		return r.Callback, section
 	case RoleOperator:
 		return r.Operator, section
 	case RoleMigrator:
@@ -91,7 +100,7 @@ func (h HTTP) Address(role Role) string {
 		return defaultDispatcherListen
 	case RoleReconciler:
 		return defaultReconcilerListen
-	case RoleOperator, RoleMigrator:
+	case RoleCallback, RoleOperator, RoleMigrator:
 	}
 	return "127.0.0.1:0"
 }

@@ -19,6 +19,11 @@ type Tool struct {
 	Slots int
 	// What this kind of adapter needs to know, in its own words.
 	Config *yaml.Node
+	// How it calls back, if it answers later: the `secrets` that it signs with,
+	// each an `env` or a `file` (several during a rotation), and the `window`
+	// around now in which a message must have been signed (5m if left out). See
+	// tools.md.
+	Callback *Callback
 
 	place string
 }
@@ -87,8 +92,10 @@ func readTool(n *yaml.Node, path, file string, p *problems) (Tool, bool) {
 			t.Slots, _ = v.(int)
 		case "config":
 			t.Config = value
+		case "callback":
+			t.Callback, err = readCallback(value)
 		default:
-			err = fmt.Errorf("unknown key%s", didYouMean(name, []string{"name", "kind", "slots", "config"}))
+			err = fmt.Errorf("unknown key%s", didYouMean(name, []string{"name", "kind", "slots", "config", "callback"}))
 		}
 		if err != nil {
 			p.add(key, place, err.Error())
@@ -117,6 +124,9 @@ func envNamedBy(list []Tool) []string {
 	for _, t := range list {
 		if t.Config != nil {
 			collectEnv(t.Config, &names)
+		}
+		if t.Callback != nil {
+			names = append(names, t.Callback.environment()...)
 		}
 	}
 	return names

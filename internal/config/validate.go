@@ -146,6 +146,7 @@ func validate(c *Config, role Role, p *problems) {
 			p.add("database.dsn", c.places["database.dsn"], err.Error())
 		}
 	}
+	c.validateCallbacks(role, p)
 }
 
 func (l limits) hold(v any) bool {
@@ -166,12 +167,8 @@ func (c *Config) validateTexts(p *problems) {
 	}
 	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf("log.format", c.Log.Format, "json", "text")
-	if c.HTTP.Listen != "" && !p.about("http.listen") {
-		if _, port, err := net.SplitHostPort(c.HTTP.Listen); err != nil || port == "" {
-			p.add("http.listen", c.places["http.listen"],
-				fmt.Sprintf("must be host:port or :port, not %q", c.HTTP.Listen))
-		}
-	}
+	c.validateAddress("http.listen", c.HTTP.Listen, p)
+	c.validateAddress("reconciler.callbacks.listen", c.Reconciler.Callbacks.Listen, p)
 	if len(c.Worker.Queues) == 0 && !p.about("worker.queues") {
 		p.add("worker.queues", c.places["worker.queues"], "must name at least one queue")
 	}
@@ -186,6 +183,15 @@ func (c *Config) validateTexts(p *problems) {
 				p.add(key, c.places[key], fmt.Sprintf("names %q twice", name))
 			}
 		}
+	}
+}
+
+func (c *Config) validateAddress(key, address string, p *problems) {
+	if address == "" || p.about(key) {
+		return
+	}
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		p.add(key, c.places[key], fmt.Sprintf("must be host:port or :port, not %q", address))
 	}
 }
 

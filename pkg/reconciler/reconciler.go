@@ -25,6 +25,7 @@ type Reconciler struct {
 	slots  *sending.Slots
 	pauser *sending.Pauser
 	writer *ledgerwriter.Writer[conclusion]
+	hint   chan struct{}
 }
 
 // New checks cfg against the tools and returns a reconciler that has done
@@ -35,7 +36,7 @@ func New(cfg Config, st Store, reg *tools.Registry, log *slog.Logger, hooks Hook
 	}
 	r := &Reconciler{
 		cfg: cfg, store: st, tools: reg, hooks: hooks.orNothing(), log: log,
-		slots: sending.NewSlots(reg, cfg.Slots),
+		slots: sending.NewSlots(reg, cfg.Slots), hint: make(chan struct{}, 1),
 	}
 	r.pauser = sending.NewPauser(sending.PauserConfig{
 		Share:   st.PauseTool,
@@ -47,6 +48,15 @@ func New(cfg Config, st Store, reg *tools.Registry, log *slog.Logger, hooks Hook
 	})
 	r.writer = ledgerwriter.New(r.writerConfig())
 	return r, nil
+}
+
+// Hint says that evidence has come by which a doubt may end. It never blocks, and
+// one that is lost costs a poll interval.
+func (r *Reconciler) Hint() {
+	select {
+	case r.hint <- struct{}{}:
+	default:
+	}
 }
 
 // Run sweeps and converges until ctx ends, and then drains: nothing is taken up

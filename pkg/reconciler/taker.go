@@ -17,6 +17,7 @@ func (r *Reconciler) intake(flights *sending.Flights) sending.Intake {
 		Batch: r.cfg.Batch,
 		Poll:  r.cfg.Poll,
 		Full:  r.full,
+		Hint:  r.hint,
 		Take: func(ctx context.Context, offer map[string]int) (map[string]int, error) {
 			return r.take(ctx, offer, flights)
 		},
