@@ -53,6 +53,7 @@ func Promises(c *Config, factories []tools.Factory, deps tools.Deps) (map[string
 	out := make(map[string]tools.Capabilities, len(c.Tools))
 	for _, t := range c.Tools {
 		promise, err := describe(t, byKind, deps)
+		promise.CallsBack = t.Callback != nil
 		if err == nil {
 			err = promise.Validate()
 		}
@@ -86,6 +87,7 @@ func build(c *Config, t Tool, byKind map[string]tools.Factory, deps tools.Deps) 
 	if err != nil {
 		return tools.Tool{}, err
 	}
+	promise.CallsBack = t.Callback != nil
 	return tools.Tool{
 		Name: t.Name, Kind: t.Kind, Slots: t.Slots, Adapter: adapter, Capabilities: promise,
 	}, c.checkTimeout(adapter)

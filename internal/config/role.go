@@ -17,8 +17,8 @@ const (
 	RoleReconciler Role = "reconciler"
 	// RoleCallback is no process: the reconciler receives callbacks with it.
 	RoleCallback Role = "callback"
-	RoleOperator   Role = "operator"
-	RoleMigrator   Role = "migrator"
+	RoleOperator Role = "operator"
+	RoleMigrator Role = "migrator"
 )
 
 // Addresses for three processes of one machine that share one file.

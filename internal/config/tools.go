@@ -98,7 +98,9 @@ func readTool(n *yaml.Node, path, file string, p *problems) (Tool, bool) {
 			err = fmt.Errorf("unknown key%s", didYouMean(name, []string{"name", "kind", "slots", "config", "callback"}))
 		}
 		if err != nil {
-			p.add(key, place, err.Error())
+			for _, e := range unjoin(err) {
+				p.add(key, place, e.Error())
+			}
 		}
 	}
 	if len(p.list) > before {

@@ -157,6 +157,24 @@ func TestMistakesInToolsAreRefusedByTheToolsName(t *testing.T) {
 			`tools.a (f:1): config: yaml: unmarshal errors:
   line 1: mapping key "url" already defined at line 1`,
 		}},
+		{name: "callback is no section", yaml: "tools: [{name: a, kind: fake, callback: true}]", want: []string{
+			`tools[0].callback (f:1): must be a section with secrets and window, not "true"`,
+		}},
+		{name: "callback without a secret", yaml: "tools: [{name: a, kind: fake, callback: {window: 5m}}]", want: []string{
+			"tools[0].callback (f:1): secrets: must name at least one: without a secret nobody can be believed",
+		}},
+		{name: "callback with the secret itself", yaml: "tools: [{name: a, kind: fake, callback: {secrets: [{value: hunter2}]}}]", want: []string{
+			"tools[0].callback (f:1): 'callback.secrets[0]' has invalid keys: value",
+		}},
+		{name: "callback secret in two places", yaml: "tools: [{name: a, kind: fake, callback: {secrets: [{env: A, file: b}]}}]", want: []string{
+			"tools[0].callback (f:1): secrets[0]: must have env or file, one of the two",
+		}},
+		{name: "callback window without end", yaml: "tools: [{name: a, kind: fake, callback: {secrets: [{env: A}], window: 24h}}]", want: []string{
+			"tools[0].callback (f:1): window: must be between 1s and 1h, not 24h",
+		}},
+		{name: "callback key that is none", yaml: "tools: [{name: a, kind: fake, callback: {secrets: [{env: A}], windw: 5m}}]", want: []string{
+			"tools[0].callback (f:1): 'callback' has invalid keys: windw",
+		}},
 		{name: "duration without a unit", yaml: "tools: [{name: a, kind: fake, config: {url: x, timeout: 30}}]", want: []string{
 			"tools.a (f:1): 'config.timeout' a duration needs a unit, such as 500ms, 30s or 5m: not 30",
 		}},

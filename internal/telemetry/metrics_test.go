@@ -71,6 +71,9 @@ func names(t *testing.T, g prometheus.Gatherer) []string {
 // the dispatcher, and one process is never both.
 func reconciler() (*prometheus.Registry, *Reconciler) {
 	r := prometheus.NewRegistry()
+	called := NewCallbacks(r, []string{"recorded", "bad_signature"}, "charge")
+	called.Received("charge", "recorded", time.Millisecond)
+	called.Received("", "bad_signature", time.Millisecond)
 	c := NewReconciler(r, "charge")
 	c.Claimed(1, time.Millisecond, nil)
 	c.Flushed(1, time.Millisecond, nil)
@@ -208,6 +211,22 @@ func TestAToolThatNobodyConfiguredIsNoLabel(t *testing.T) {
 	}
 	if n := testutil.CollectAndCount(m.unknown); n != 2 {
 		t.Errorf("%d labels", n)
+	}
+}
+
+func TestEachOutcomeOfACallbackStartsAtZeroForEachTool(t *testing.T) {
+	t.Parallel()
+	r, _ := reconciler()
+	want := `
+# HELP leasehold_callbacks_total Messages that tools called back, by what became of them. bad_signature and stale_timestamp: a wrong secret, a wrong clock or a stranger. contradiction and the wrong_ outcomes wait for a person. tool=other: none that is configured.
+# TYPE leasehold_callbacks_total counter
+leasehold_callbacks_total{outcome="bad_signature",tool="charge"} 0
+leasehold_callbacks_total{outcome="bad_signature",tool="other"} 1
+leasehold_callbacks_total{outcome="recorded",tool="charge"} 1
+leasehold_callbacks_total{outcome="recorded",tool="other"} 0
+`
+	if err := testutil.GatherAndCompare(r, strings.NewReader(want), "leasehold_callbacks_total"); err != nil {
+		t.Error(err)
 	}
 }
 

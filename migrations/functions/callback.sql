@@ -81,7 +81,7 @@ BEGIN
       WHEN v_wrong IS NOT NULL THEN v_wrong
       WHEN NOT v_new THEN 'duplicate'
       WHEN v_clash THEN 'contradiction'
-      WHEN v_op.status = p_status THEN 'agreed'
+      WHEN v_op.status = p_status AND p_status <> 'unknown' THEN 'agreed'
       ELSE 'recorded'
     END, v_op.status, v_op.revision;
 END $$;

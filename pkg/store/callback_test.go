@@ -173,6 +173,7 @@ func TestACallbackThatContradictsTheLedgerIsRaisedAndChangesNothing(t *testing.T
 		{"an effect of what a person had denied", onDecided, protocol.OperationSucceeded, store.CallbackContradiction, "contradiction"},
 		{"a refusal of what succeeded", onSucceeded, protocol.OperationFailedFinal, store.CallbackContradiction, "contradiction"},
 		{"a refusal of what was refused", onRejected, protocol.OperationFailedFinal, store.CallbackAgreed, "evidence"},
+		{"work on what is in doubt", onUnknown, protocol.OperationUnknown, store.CallbackRecorded, "evidence"},
 		{"work on what succeeded", onSucceeded, protocol.OperationUnknown, store.CallbackRecorded, "evidence"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -95,6 +95,10 @@ type Capabilities struct {
 	ResourceKey string `json:"resource_key,omitempty"`
 	// Approval: a person must allow each operation before it is sent.
 	Approval bool `json:"approval,omitempty"`
+	// CallsBack: the tool says by itself, later, what became of a request that it
+	// has accepted. It is not declared; it follows from the tool's callback
+	// section.
+	CallsBack bool `json:"calls_back,omitempty"`
 	// OnCancel says what becomes of an operation in doubt when its run is
 	// cancelled: "person" (default; query, then a person) or "complete" (it
 	// stays authorized to be re-sent).

@@ -89,8 +89,10 @@ func Converge(c Capabilities, f Facts) Step {
 		s.Attention = s.Reason
 	case ActionConcludeSucceeded, ActionConcludeFailed:
 	case ActionQuery, ActionPoll, ActionResend, ActionWait:
-		// An intent that the tool says it is working on is no cause for alarm.
-		if f.Rounds >= RoundsBeforePerson && f.Basis != InProgress && f.Asked != InProgress {
+		// An intent that the tool says it is working on is no cause for alarm, but
+		// a call that does not come may never.
+		working := f.Asked == InProgress || f.Basis == InProgress && (c.Query || !c.CallsBack)
+		if f.Rounds >= RoundsBeforePerson && !working {
 			s.Attention = fmt.Sprintf("still in doubt after %d rounds: %s", f.Rounds, s.Reason)
 		}
 	}
@@ -122,6 +124,9 @@ func decide(c Capabilities, f Facts) Step {
 	case InProgress:
 		if c.Query {
 			return Step{Do: ActionPoll, Reason: "the tool has accepted the request and was not done"}
+		}
+		if c.CallsBack {
+			return wait(f.RetryAfter, "the tool has accepted the request and calls back")
 		}
 	case Absent, Unknown, "":
 	}

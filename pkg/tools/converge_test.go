@@ -75,6 +75,7 @@ func situations() []situation {
 	proof := func(c *tools.Capabilities) { c.AbsenceIsProof = c.Query }
 	complete := func(c *tools.Capabilities) { c.OnCancel = tools.OnCancelComplete }
 	readOnly := func(c *tools.Capabilities) { c.ReadOnly = true }
+	callsBack := func(c *tools.Capabilities) { c.CallsBack = true }
 
 	return []situation{
 		// What the sender heard.
@@ -108,6 +109,8 @@ func situations() []situation {
 		{"in progress, a sender may be alive", early(basis(tools.InProgress)), nil, [columns]tools.Action{poll, wait, poll, poll, person}},
 		{"in progress, retention over", forgotten(basis(tools.InProgress)), nil, [columns]tools.Action{poll, person, poll, poll, person}},
 		{"in progress, run ended", ended(basis(tools.InProgress)), nil, [columns]tools.Action{poll, person, poll, poll, person}},
+		{"in progress, tool calls back", basis(tools.InProgress), callsBack, [columns]tools.Action{poll, wait, poll, poll, wait}},
+		{"in progress, tool calls back, run ended", ended(basis(tools.InProgress)), callsBack, [columns]tools.Action{poll, wait, poll, poll, wait}},
 
 		{"key used for another intent", basis(tools.KeyConflict), nil, [columns]tools.Action{person, person, person, person, person}},
 		{"confirmed too late", again(basis(tools.Succeeded)), nil, [columns]tools.Action{succeed, succeed, succeed, succeed, succeed}},
@@ -220,6 +223,9 @@ func TestManyRoundsTellAPersonAndNeverConclude(t *testing.T) {
 					t.Errorf("%s: %s became %s after %d rounds", s.name, first.Do, got.Do, rounds)
 				}
 				working := f.Basis == tools.InProgress || f.Asked == tools.InProgress
+				if c := s.capabilities(i); c.CallsBack && !c.Query {
+					working = false // the call may have been lost
+				}
 				concluded := got.Do == succeed || got.Do == fail
 				if !working && !concluded && got.Attention == "" {
 					t.Errorf("%s: nobody is told after %d rounds", s.name, rounds)
@@ -258,6 +264,7 @@ func TestNoFactsEverLeadToAnUnsafeStep(t *testing.T) {
 			c.OnCancel = tools.OnCancelComplete
 		}
 		c.ReadOnly = rapid.Bool().Draw(t, "read only")
+		c.CallsBack = rapid.Bool().Draw(t, "calls back")
 		c.AbsenceIsProof = c.Query && rapid.Bool().Draw(t, "absence is proof")
 		f := tools.Facts{
 			Basis:         rapid.SampledFrom(kinds).Draw(t, "basis"),

@@ -49,6 +49,10 @@ func (v Verifier) Verify(header http.Header, id protocol.OperationID, body []byt
 	if tool, err := one(header, HeaderTool); err != nil || tool != v.Tool {
 		return fmt.Errorf("%w: it is not the tool that %s names", ErrSignature, HeaderTool)
 	}
+	// A line break in it could make a part of the body pass for a part of the id.
+	if _, err := protocol.ParseOperationID(id); err != nil {
+		return fmt.Errorf("%w: %w", ErrSignature, err)
+	}
 	timestamp, err := one(header, HeaderTimestamp)
 	if err != nil {
 		return err
