@@ -173,6 +173,11 @@ func (w *World) AddToolAt(name, url string, class tools.Class, change func(cfg m
 	w.tools = append(w.tools, toolEntry{Name: name, Kind: "http", Slots: 20, Config: cfg})
 }
 
+// AddToolOfKind adds a tool of any kind.
+func (w *World) AddToolOfKind(name, kind string, cfg map[string]any) {
+	w.tools = append(w.tools, toolEntry{Name: name, Kind: kind, Slots: 20, Config: cfg})
+}
+
 // Slots is how many calls of a tool one process may have in flight.
 func (w *World) Slots(tool string, n int) {
 	for i := range w.tools {
