@@ -4,6 +4,7 @@ import (
 	"github.com/leasehold/leasehold/pkg/tools"
 	"github.com/leasehold/leasehold/pkg/tools/exectool"
 	"github.com/leasehold/leasehold/pkg/tools/httptool"
+	"github.com/leasehold/leasehold/pkg/tools/mcptool"
 	"github.com/leasehold/leasehold/pkg/tools/sqltool"
 	"github.com/leasehold/leasehold/pkg/workflow"
 	"github.com/leasehold/leasehold/pkg/workflow/plan"
@@ -15,6 +16,6 @@ import (
 func Builtins() Program {
 	return Program{
 		Workflows: []workflow.Workflow{plan.New()},
-		Tools:     []tools.Factory{httptool.Factory(), exectool.Factory(), sqltool.Factory()},
+		Tools:     []tools.Factory{httptool.Factory(), exectool.Factory(), sqltool.Factory(), mcptool.Factory()},
 	}
 }
