@@ -58,6 +58,13 @@ func (f *flight) leave() error {
 	return nil
 }
 
+// stayed takes leave back: not one byte was taken from us.
+func (f *flight) stayed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.written = false
+}
+
 func (f *flight) answered(status int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

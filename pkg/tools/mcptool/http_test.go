@@ -69,7 +69,9 @@ func TestEachAnswerOverHTTPSaysWhatItProvesAndIsAskedForOnce(t *testing.T) {
 		{"a result of another shape", func(m message, w http.ResponseWriter) {
 			answerJSON(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":[1]}`, m.ID))
 		}, tools.Unknown},
-		{"too long", func(m message, w http.ResponseWriter) { answerJSON(w, result(m.ID, `"`+strings.Repeat("x", 100_000)+`"`)) }, tools.Unknown},
+		{"too long", func(m message, w http.ResponseWriter) {
+			answerJSON(w, result(m.ID, `"`+strings.Repeat("x", 100_000)+`"`))
+		}, tools.Unknown},
 		{"for another call", func(_ message, w http.ResponseWriter) { answerJSON(w, result([]byte("4711"), `{}`)) }, tools.Unknown},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

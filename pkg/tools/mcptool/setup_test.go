@@ -70,23 +70,19 @@ func serveStdio(mode, calls string) {
 		}
 		switch m.Method {
 		case "initialize":
+			note(calls+".starts", "started")
 			fmt.Println(initialized(m.ID))
 			continue
 		case "tools/call":
 		default:
 			continue
 		}
-		f, err := os.OpenFile(calls, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			os.Exit(4)
-		}
-		fmt.Fprintln(f, string(in.Bytes()))
-		f.Close()
+		note(calls, in.Text())
 		first := late == nil
 		switch {
 		case mode == "exit":
 			os.Exit(1)
-		case mode == "exit once" && os.Getppid() != 0 && firstCall(calls):
+		case mode == "exit once" && firstCall(calls):
 			os.Exit(1)
 		case mode == "garbage":
 			fmt.Println("this is no JSON")
@@ -104,6 +100,17 @@ func serveStdio(mode, calls string) {
 		default:
 			fmt.Println(result(m.ID, `{"id":"e1"}`))
 		}
+	}
+}
+
+func note(file, line string) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		os.Exit(4)
+	}
+	fmt.Fprintln(f, line)
+	if err := f.Close(); err != nil {
+		os.Exit(4)
 	}
 }
 

@@ -104,7 +104,8 @@ func (p *process) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if err := p.in.SetWriteDeadline(deadline); err != nil {
 		return fmt.Errorf("write to the server: %w", err)
 	}
-	if f := flightOf(ctx); f != nil && isCall(msg) {
+	f := flightOf(ctx)
+	if f != nil && isCall(msg) {
 		if err := f.board(); err != nil {
 			return err
 		}
@@ -112,7 +113,10 @@ func (p *process) Write(ctx context.Context, msg jsonrpc.Message) error {
 			return err
 		}
 	}
-	if _, err := p.in.Write(append(data, '\n')); err != nil {
+	if n, err := p.in.Write(append(data, '\n')); err != nil {
+		if f != nil && isCall(msg) && n == 0 {
+			f.stayed() // a pipe says exactly what it took
+		}
 		// Half a line may be in the pipe; whatever came after it would be
 		// read as its end.
 		_ = p.in.Close()

@@ -90,11 +90,18 @@ func TestACommandThatDoesNotStartWasSentNothing(t *testing.T) {
 
 func TestToolsWithTheSameServerShareItsSession(t *testing.T) {
 	t.Parallel()
-	section, _ := stdio(t, "environment", "")
+	section, calls := stdio(t, "good", "")
 	f := mcptool.Factory()
 	one, two := tool(t, f, section), tool(t, f, section+"tool: other\n")
 	expect(t, one.Call(within(t), request()), tools.Succeeded)
-	expect(t, two.Call(within(t), request()), tools.Succeeded)
+	o := two.Call(within(t), request())
+	expect(t, o, tools.Succeeded)
+	if n := count(t, calls); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	if n := count(t, calls+".starts"); n != 1 {
+		t.Errorf("the server was started %d times", n)
+	}
 }
 
 func TestAServerGetsItsOwnEnvironmentAndNotOurs(t *testing.T) {
