@@ -29,7 +29,7 @@ type command struct {
 // Connect starts the process. It implements mcp.Transport.
 func (c *command) Connect(context.Context) (mcp.Connection, error) {
 	// Not CommandContext: the process outlives the call that started it.
-	cmd := exec.Command(c.server.Command, c.server.Args...) //nolint:noctx,gosec // the operator's command; ended by Close
+	cmd := exec.Command(c.server.Command, c.server.Args...) //nolint:noctx // the operator's command; ended by Close
 	cmd.Dir = c.server.Dir
 	cmd.SysProcAttr = ownGroup()
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LANG"} {
