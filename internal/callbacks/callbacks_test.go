@@ -2,8 +2,8 @@ package callbacks_test
 
 import (
 	"bytes"
-	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -333,7 +333,8 @@ func TestTheServerEndsWithItsContext(t *testing.T) {
 	if err := ledgertest.Run(b.t, s)(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
-	if _, err := http.Get(fmt.Sprintf("http://%s/", s.Address())); err == nil { //nolint:forbidigo // nobody is there
+	if conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Address()); err == nil {
+		_ = conn.Close()
 		t.Error("somebody answers")
 	}
 }

@@ -87,7 +87,7 @@ func Parse(body []byte) (Message, error) {
 		}
 	}
 	if t, err := d.ReadToken(); err != nil || t.Kind() != jsontext.KindEndObject {
-		return Message{}, fmt.Errorf("%w: body is not JSON: %v", protocol.ErrInvalid, err)
+		return Message{}, fmt.Errorf("%w: body is not one JSON object", protocol.ErrInvalid)
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
 		return Message{}, fmt.Errorf("%w: something follows the body's object", protocol.ErrInvalid)

@@ -39,7 +39,8 @@ func (a *adapter) execute(ctx context.Context, argv, environ []string, input []b
 	defer runtime.UnlockOSThread()
 
 	x.stdout.limit, x.stderr.limit = a.MaxAnswer, tailSize
-	cmd := exec.Command(argv[0], argv[1:]...)
+	// No context: its end is a signal to the whole group, see watch.
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // see above
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = a.Dir, environ, groupAttributes()
 	var ours, theirs [3]*os.File
 	closeAll := func(files [3]*os.File) {
