@@ -2,7 +2,6 @@ package sqltool
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,13 +42,7 @@ func (a *adapter) Call(ctx context.Context, req tools.Request) tools.Outcome {
 	if err != nil {
 		return a.outcome(tools.NotSent, "no transaction was begun", err)
 	}
-	// Not by limited: it may be over, and the connection is worth keeping. A
-	// server that does not answer loses it.
-	defer func() {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
-		defer cancel()
-		_ = tx.Rollback(ending)
-	}()
+	defer a.rollback(ctx, tx)
 	if err := ctx.Err(); err != nil {
 		return a.outcome(tools.NotSent, "too late", err)
 	}
@@ -71,29 +64,53 @@ func (a *adapter) Call(ctx context.Context, req tools.Request) tools.Outcome {
 const rollbackTimeout = time.Second
 
 // Query implements tools.Querier.
+//
+// It tries to write the record itself, and takes that back. A plain look would not
+// see a sender whose COMMIT is under way, and that can take longer than any limit
+// of ours: a COMMIT that waits for a synchronous standby is past
+// statement_timeout. The insert waits for such a sender, or gives up in doubt.
 func (a *adapter) Query(ctx context.Context, req tools.Request) tools.Outcome {
 	limited, cancel := context.WithTimeout(ctx, a.Timeout)
 	defer cancel()
-	o, err := a.find(limited, a.pool, req)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return tools.Outcome{Kind: tools.Absent, Detail: "there is no record of it"}
-	case err != nil:
+	tx, err := a.pool.BeginTx(limited, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	if err != nil {
+		return a.outcome(tools.Unknown, "the record could not be read", err)
+	}
+	defer a.rollback(ctx, tx)
+	absent, err := a.record(limited, tx, req)
+	if err != nil {
+		return a.outcome(tools.Unknown, "the record could not be read", err)
+	}
+	if absent {
+		return tools.Outcome{Kind: tools.Absent, Detail: "there is no record of it, and nobody is about to make one"}
+	}
+	o, err := a.find(limited, tx, req)
+	if err != nil {
 		return a.outcome(tools.Unknown, "the record could not be read", err)
 	}
 	return o
 }
 
-// querier is a pool or a transaction.
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+// record inserts the record, once a transaction that is about to has ended. It
+// reports whether there was none.
+func (a *adapter) record(ctx context.Context, tx pgx.Tx, req tools.Request) (absent bool, err error) {
+	tag, err := tx.Exec(ctx, insertRecordSQL, string(req.OperationID), req.RunID.String(), string(req.StepID), req.Tool, req.Digest)
+	return tag.RowsAffected() > 0, err
+}
+
+// rollback takes its time, not that of the call, which may be over: the connection
+// is worth keeping. A server that does not answer loses it.
+func (a *adapter) rollback(ctx context.Context, tx pgx.Tx) {
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
+	defer cancel()
+	_ = tx.Rollback(ending)
 }
 
 // find is what the record says; pgx.ErrNoRows if there is none.
-func (a *adapter) find(ctx context.Context, q querier, req tools.Request) (tools.Outcome, error) {
+func (a *adapter) find(ctx context.Context, tx pgx.Tx, req tools.Request) (tools.Outcome, error) {
 	var digest string
 	var result []byte
-	if err := q.QueryRow(ctx, findRecordSQL, string(req.OperationID)).Scan(&digest, &result); err != nil {
+	if err := tx.QueryRow(ctx, findRecordSQL, string(req.OperationID)).Scan(&digest, &result); err != nil {
 		return tools.Outcome{}, err
 	}
 	if digest != req.Digest {

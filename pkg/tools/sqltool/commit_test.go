@@ -92,6 +92,31 @@ func TestALostAnswerToCommitIsDoubtThatTheRecordEnds(t *testing.T) {
 	}
 }
 
+// A COMMIT that waits for a synchronous standby is past every limit, and what it
+// wrote cannot be seen. "There is no record" would be proof that the effect does
+// not exist, a moment before it does. The open transaction here stands for it: to
+// others there is no difference.
+func TestAQueryDoesNotMissASenderWhoseCommitIsUnderWay(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	made := db.tool(t, debit, func(c *sqltool.Config) { c.Timeout = 500 * time.Millisecond })
+	req := request(one)
+	db.do(t, `BEGIN`)
+	if _, err := db.Exec(t.Context(), `INSERT INTO leasehold_effects (operation_id, run_id, step_id, tool, digest, result)
+		VALUES ($1, $2, $3, $4, $5, '{"id":"a"}')`, string(req.OperationID), req.RunID.String(), string(req.StepID), req.Tool, req.Digest); err != nil {
+		t.Fatal(err)
+	}
+	mustBe(t, made.Query(t.Context(), req), tools.Unknown)
+	db.do(t, `COMMIT`)
+	mustBe(t, made.Query(t.Context(), req), tools.Succeeded)
+	other := req
+	other.OperationID = "acme/0197f5d2-7d8e-4a43-9d2b-1f2c3d4e5f60/charge/2"
+	mustBe(t, made.Query(t.Context(), other), tools.Absent)
+	if n := db.number(t, records); n != 1 {
+		t.Errorf("a query left %d records", n)
+	}
+}
+
 // The packet leaves a sender that was stopped between its last look at the clock
 // and its COMMIT.
 func TestACommitThatComesTooLateFindsNothingToCommit(t *testing.T) {

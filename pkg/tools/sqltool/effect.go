@@ -16,11 +16,11 @@ import (
 // included, is proof: what is not committed is not there.
 func (a *adapter) effect(ctx context.Context, tx pgx.Tx, req tools.Request) (o tools.Outcome, commit bool) {
 	id := string(req.OperationID)
-	tag, err := tx.Exec(ctx, insertRecordSQL, id, req.RunID.String(), string(req.StepID), req.Tool, req.Digest)
+	first, err := a.record(ctx, tx, req)
 	if err != nil {
 		return a.outcome(tools.NotExecuted, "the record could not be written", err), false
 	}
-	if tag.RowsAffected() == 0 {
+	if !first {
 		o, err := a.find(ctx, tx, req)
 		if err != nil {
 			// It is there, and nobody could read it. Or somebody deletes records.
@@ -41,7 +41,7 @@ func (a *adapter) effect(ctx context.Context, tx pgx.Tx, req tools.Request) (o t
 	if err != nil {
 		return a.refused(err), false
 	}
-	tag, err = tx.Exec(ctx, storeResultSQL, id, string(result))
+	tag, err := tx.Exec(ctx, storeResultSQL, id, string(result))
 	if err == nil && tag.RowsAffected() != 1 {
 		err = fmt.Errorf("%d records of one operation", tag.RowsAffected())
 	}
