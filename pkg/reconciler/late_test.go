@@ -87,3 +87,52 @@ func TestDoubtsAboutToolsItDoesNotHaveAreNotConcludedAndShow(t *testing.T) {
 		return prepared == 2 && unknown == 1 && labels == 1
 	})
 }
+
+func TestACallbackEndsADoubtAtOnceAndWithoutACall(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	id := b.doubt(t, "mail", unkeyed(), tools.Unknown, false)
+	cfg := fast()
+	cfg.Poll = 10 * time.Second // no polling: what follows is by the hint
+	r := b.reconciler(t, cfg, nil, b.remote.Tool(t, "mail", unkeyed(), 4, nil))
+	ledgertest.Run(t, r)
+	r.Hint()
+	b.Until("the call for a person", func() bool { return b.Column(id, "attention") != "null" })
+	parts, err := protocol.ParseOperationID(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := b.Open("callback", nil).ReceiveCallback(t.Context(), store.Callback{
+		OperationID: id, RunID: parts.RunID, Tool: "mail", Status: protocol.OperationSucceeded,
+		RemoteID: "r-1", Result: json.RawMessage(`{"sent":true}`), Message: "m",
+	})
+	if err != nil || a.Outcome != store.CallbackRecorded {
+		t.Fatalf("receive: %+v %v", a, err)
+	}
+	began := time.Now()
+	r.Hint()
+	b.becomes(id, protocol.OperationSucceeded)
+	if took := time.Since(began); took > cfg.Poll/2 {
+		t.Errorf("it took %s", took)
+	}
+	if by, remote := b.Column(id, "resolved_by"), b.Column(id, "remote_id"); by != "callback" || remote != "r-1" {
+		t.Errorf("resolved by %q with %q", by, remote)
+	}
+	if b.remote.Arrivals(id) != 0 {
+		t.Errorf("%d arrivals", b.remote.Arrivals(id))
+	}
+}
+
+// The tool said that it works on it and will call: nobody is called meanwhile.
+func TestAToolThatCallsBackIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	c := unkeyed()
+	c.CallsBack = true
+	id := b.doubt(t, "mail", c, tools.InProgress, false)
+	ledgertest.Run(t, b.reconciler(t, fast(), nil, b.remote.Tool(t, "mail", c, 4, nil)))
+	b.considered(id, "3")
+	if a := b.Column(id, "attention"); a != "null" || b.Status(id) != protocol.OperationUnknown {
+		t.Errorf("%s, attention %s", b.Status(id), a)
+	}
+}

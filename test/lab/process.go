@@ -71,6 +71,14 @@ func WithFile(name string) Option {
 	return func(o *startOptions) { o.args = append(o.args, "--config="+name) }
 }
 
+// Receiving gives a reconciler a port for callbacks; see Process.Callbacks.
+func (w *World) Receiving() Option {
+	return func(o *startOptions) {
+		o.args = append(o.args, "--set", "reconciler.callbacks.listen=127.0.0.1:0")
+		o.env = append(o.env, "LEASEHOLD_DATABASE_ROLES_CALLBACK_DSN="+w.DB.DSN("callback"))
+	}
+}
+
 // Env sets a variable: env("HOSTNAME=worker-0").
 func Env(assignment string) Option {
 	return func(o *startOptions) { o.env = append(o.env, assignment) }
@@ -272,6 +280,19 @@ func (p *Process) Address() string {
 		return at != ""
 	})
 	return at
+}
+
+// Callbacks is where its tools call back.
+func (p *Process) Callbacks() string {
+	p.w.T.Helper()
+	var at string
+	p.w.Until(p.Name+" receives callbacks", func() bool {
+		for _, r := range p.Records("callbacks are received") {
+			at, _ = r["listen"].(string)
+		}
+		return at != ""
+	})
+	return "http://" + at
 }
 
 // Get fetches a page of its admin server: status and body.

@@ -77,6 +77,8 @@ type toolEntry struct {
 	Kind   string         `yaml:"kind"`
 	Slots  int            `yaml:"slots"`
 	Config map[string]any `yaml:"config"`
+
+	Callback map[string]any `yaml:"callback,omitempty"`
 }
 
 // NewWorld looks at a database through the programs that are to work on it.
@@ -176,6 +178,21 @@ func (w *World) AddToolAt(name, url string, class tools.Class, change func(cfg m
 // AddToolOfKind adds a tool of any kind.
 func (w *World) AddToolOfKind(name, kind string, cfg map[string]any) {
 	w.tools = append(w.tools, toolEntry{Name: name, Kind: kind, Slots: 20, Config: cfg})
+}
+
+// CallsBack lets a tool call back, signing with secret. The reconciler that is to
+// receive it is started with the option Receiving.
+func (w *World) CallsBack(tool, secret string) {
+	w.T.Helper()
+	file := filepath.Join(w.dir, tool+"-callback")
+	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+		w.T.Fatal(err)
+	}
+	for i := range w.tools {
+		if w.tools[i].Name == tool {
+			w.tools[i].Callback = map[string]any{"secrets": []any{map[string]any{"file": file}}}
+		}
+	}
 }
 
 // Slots is how many calls of a tool one process may have in flight.

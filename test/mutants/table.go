@@ -10,6 +10,7 @@ const (
 	operationSQL = "migrations/functions/operation.sql"
 	doubtSQL     = "migrations/functions/doubt.sql"
 	approvalSQL  = "migrations/functions/approval.sql"
+	callbackSQL  = "migrations/functions/callback.sql"
 	gateSQL      = "migrations/functions/gate.sql"
 	guardSQL     = "migrations/functions/guard.sql"
 	schemaSQL    = "migrations/schema/0001_create_ledger.sql"
@@ -17,7 +18,7 @@ const (
 
 // table lists all mutants, in the order of a run's life.
 func table() []mutant {
-	return slices.Concat(leases(), writes(), endings(), claims(), results(), resends(), conclusions(), sending(), workers())
+	return slices.Concat(leases(), writes(), endings(), claims(), results(), callbacks(), resends(), conclusions(), sending(), workers())
 }
 
 func store(name string) test { return test{"./pkg/store", name} }
