@@ -4,7 +4,7 @@
 #   .ci/setup.sh demo    a PostgreSQL server
 #   .ci/setup.sh test    the same, a C compiler (for the race detector), npm
 #                        (fetches the second PostgreSQL version that is tested),
-#                        and curl (the documented commands are executed)
+#                        curl and openssl (the documented commands are executed)
 #
 # As root with apt-get it installs. Otherwise it only says what is missing; a
 # missing server may still be fetched by the program that needs it, which says
@@ -28,6 +28,7 @@ if [[ $goal == test ]]; then
 	have gcc || have clang || missing+=(gcc libc6-dev)
 	have npm || missing+=(npm)
 	have curl || missing+=(curl ca-certificates)
+	have openssl || missing+=(openssl)
 fi
 ((${#missing[@]})) || exit 0
 
