@@ -50,7 +50,7 @@ func (s setting) another() (text, printed string) {
 	switch {
 	case strings.HasSuffix(s.Key, "dsn"):
 		return "postgres://host/" + s.Key, "postgres://host/" + s.Key
-	case strings.HasSuffix(s.Key, "dsn_file"), s.Key == "http.listen":
+	case strings.HasSuffix(s.Key, "_file"), strings.HasSuffix(s.Key, ".listen"):
 		return "/run/" + s.Key + ":1", "/run/" + s.Key + ":1"
 	case s.Key == "log.level":
 		return "warn", "warn"
