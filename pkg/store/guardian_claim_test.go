@@ -17,7 +17,7 @@ func TestAClaimReadsTheRunAfterItHasTheOperation(t *testing.T) {
 	b := setup(t)
 	h := b.running()
 	op := h.plan("pay", "pay", keyed)
-	release := b.pause(`LOCK TABLE leasehold.database_gate IN ACCESS EXCLUSIVE MODE`)
+	release := b.hold(`LOCK TABLE leasehold.database_gate IN ACCESS EXCLUSIVE MODE`)
 	type answer struct {
 		claims []store.ClaimedOperation
 		err    error

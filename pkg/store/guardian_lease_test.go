@@ -71,7 +71,7 @@ func TestATakeoverCountsItsLeaseFromAfterItsWait(t *testing.T) {
 	b := setup(t)
 	h := b.acquire(b.task(nil), time.Millisecond)
 	b.until("the lease's expiry", func() bool { return b.expired(h.lease.RunID) })
-	release := b.pause(lockLease, h.lease.RunID.String())
+	release := b.hold(lockLease, h.lease.RunID.String())
 	done := make(chan error, 1)
 	go func() {
 		_, err := b.worker.AcquireLease(b.ctx, h.lease.RunID, protocol.NewOwner(), ttl, "b")

@@ -28,15 +28,6 @@ func (b *bundle) asSuperuser(sql string, args ...any) {
 	}
 }
 
-// pause is hold for a test that may fail before it releases: an open transaction
-// would keep its pool from closing, and the test from ending.
-func (b *bundle) pause(sql string, args ...any) (release func()) {
-	b.t.Helper()
-	release = b.hold(sql, args...)
-	b.t.Cleanup(release)
-	return release
-}
-
 func TestARunThatHasEndedTakesNoFurtherWrite(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -81,7 +72,7 @@ func TestAnOperationCannotFinishBetweenAParksLookAndItsWait(t *testing.T) {
 	h := b.running()
 	op := h.plan("pay", "pay", keyed)
 	r := result(b.claim("pay", 1, ttl)[0], protocol.OperationSucceeded)
-	release := b.pause(`LOCK TABLE leasehold.run_journal IN SHARE MODE`)
+	release := b.hold(`LOCK TABLE leasehold.run_journal IN SHARE MODE`)
 	park := make(chan store.WriteResult, 1)
 	go func() {
 		park <- h.write(store.WritePark, func(w *store.Write) { w.Wait.Operations = []protocol.OperationID{op.ID} })
@@ -135,7 +126,7 @@ func TestACancelThatWaitedForAPlanCancelsWhatItPlanned(t *testing.T) {
 	h := b.running()
 	op := h.operation("pay", "pay", keyed, `{"amount":1}`)
 	// The plan holds the run's row and has not inserted its operation.
-	release := b.pause(`LOCK TABLE leasehold.run_journal IN SHARE MODE`)
+	release := b.hold(`LOCK TABLE leasehold.run_journal IN SHARE MODE`)
 	plan, cancel := make(chan store.WriteResult, 1), make(chan error, 1)
 	go func() {
 		plan <- h.write(store.WritePlan, func(w *store.Write) { w.StepID = op.StepID; w.Operations = []store.NewOperation{op} })
@@ -199,7 +190,7 @@ func TestAWriteWhoseConnectionWasEndedIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	h := b.running()
-	release := b.pause(lockLease, h.lease.RunID.String())
+	release := b.hold(lockLease, h.lease.RunID.String())
 	done := make(chan store.WriteResult, 1)
 	go func() { done <- h.write(store.WriteComplete, nil) }()
 	b.until("the write's wait", func() bool { return b.waits("commit_runs") })

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -13,13 +14,16 @@ import (
 )
 
 // hold locks rows in a transaction of the database probe until release is
-// called.
+// called or the test ends: one that fails while it holds them must not wait for
+// its own pool to close.
 func (b *bundle) hold(sql string, args ...any) (release func()) {
 	b.t.Helper()
 	tx, err := b.probe.Begin(b.ctx)
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	// After a commit it says that the transaction is over, which is no news.
+	b.t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
 	if _, err := tx.Exec(b.ctx, sql, args...); err != nil {
 		b.t.Fatal(err)
 	}
