@@ -77,7 +77,7 @@ func (h *Hand) Plan(tool string, c tools.Capabilities, steps ...string) []protoc
 	return ids
 }
 
-// Queryable and keyed are what the tools of hand-made operations promise.
+// Queryable is what the tool of a hand-made operation promises.
 func Queryable() tools.Capabilities {
 	return tools.Capabilities{Class: tools.ClassOperationQuery, Query: true, MaxRequestMS: 1000}
 }

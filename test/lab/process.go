@@ -53,7 +53,7 @@ type Option func(*startOptions)
 func Named(name string) Option { return func(o *startOptions) { o.name = name } }
 
 // Through has the process reach the database by another connection string: one
-// of Proxy.dsn.
+// of [Proxy.Through].
 func Through(dsn string) Option { return func(o *startOptions) { o.dsn = dsn } }
 
 // Knowing gives the process only these of the world's tools.
@@ -61,7 +61,7 @@ func Knowing(tools ...string) Option {
 	return func(o *startOptions) { o.only = append([]string{}, tools...) }
 }
 
-// Set overrides a setting: set("worker.lease_ttl", "5s").
+// Set overrides a setting: Set("worker.lease_ttl", "5s").
 func Set(key, value string) Option {
 	return func(o *startOptions) { o.args = append(o.args, "--set", key+"="+value) }
 }
@@ -71,7 +71,7 @@ func WithFile(name string) Option {
 	return func(o *startOptions) { o.args = append(o.args, "--config="+name) }
 }
 
-// Receiving gives a reconciler a port for callbacks; see Process.Callbacks.
+// Receiving gives a reconciler a port for callbacks; see [Process.Callbacks].
 func (w *World) Receiving() Option {
 	return func(o *startOptions) {
 		o.args = append(o.args, "--set", "reconciler.callbacks.listen=127.0.0.1:0")
@@ -79,14 +79,14 @@ func (w *World) Receiving() Option {
 	}
 }
 
-// Env sets a variable: env("HOSTNAME=worker-0").
+// Env sets a variable: Env("HOSTNAME=worker-0").
 func Env(assignment string) Option {
 	return func(o *startOptions) { o.env = append(o.env, assignment) }
 }
 
 // Start starts a program with the world's configuration, logged in as its role:
-// worker, dispatcher or reconciler; any other program is a worker. It returns at once; see ready.
-// The process is killed when the test ends.
+// worker, dispatcher or reconciler; any other program is a worker. It returns at
+// once; see [Process.Ready]. The process is killed when the test ends.
 func (w *World) Start(prog string, options ...Option) *Process {
 	w.T.Helper()
 	role := prog
@@ -98,27 +98,35 @@ func (w *World) Start(prog string, options ...Option) *Process {
 		option(&o)
 	}
 	args := append([]string{"--config", w.ConfigFile(o.only...)}, o.args...)
+	environ := append([]string{"LEASEHOLD_DATABASE_DSN=" + o.dsn, clientVariable + "=" + o.name}, o.env...)
+	return w.launch(o.name, w.program(prog, o.clock), args, environ)
+}
+
+// StartOther starts one of [Programs.Extra] that has nothing of Leasehold, such
+// as a service that tools call. Ready, Address, Get and Metric are not for it.
+func (w *World) StartOther(prog string, args ...string) *Process {
+	w.T.Helper()
+	return w.launch(prog, w.Program(prog), args, nil)
+}
+
+func (w *World) launch(name, path string, args, environ []string) *Process {
+	w.T.Helper()
 	// No context: the process outlives the call, and the test signals it itself.
-	cmd := exec.Command(w.program(prog, o.clock), args...) //nolint:noctx // see above
+	cmd := exec.Command(path, args...) //nolint:noctx // see above
 	cmd.SysProcAttr = childAttributes()
-	for _, v := range os.Environ() {
-		// What a developer has set for a Leasehold of their own is not ours.
-		if !strings.HasPrefix(v, "LEASEHOLD_") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	cmd.Env = append(cmd.Env, "LEASEHOLD_DATABASE_DSN="+o.dsn, clientVariable+"="+o.name)
-	cmd.Env = append(cmd.Env, o.env...)
+	// The race detector's own pause at the end would count as the program's.
+	cmd.Env = append(outsideEnvironment(), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(cmd.Env, environ...)
 	out, in, err := os.Pipe()
 	if err != nil {
 		w.T.Fatal(err)
 	}
 	cmd.Stdout, cmd.Stderr = in, in
 	if err := cmd.Start(); err != nil {
-		w.T.Fatalf("start %s: %v", o.name, err)
+		w.T.Fatalf("start %s: %v", name, err)
 	}
 	_ = in.Close()
-	p := &Process{w: w, Name: o.name, cmd: cmd, exited: make(chan struct{})}
+	p := &Process{w: w, Name: name, cmd: cmd, exited: make(chan struct{})}
 	go p.read(out)
 	w.T.Cleanup(p.cleanup)
 	return p
@@ -166,6 +174,10 @@ func (p *Process) cleanup() {
 	}
 }
 
+// PID is the process's number.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Signal sends a signal; to a process that is gone, none.
 func (p *Process) Signal(s syscall.Signal) {
 	p.w.T.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -187,7 +199,7 @@ func (p *Process) Kill() {
 	p.Wait()
 }
 
-// Terminate sends SIGTERM and returns at once; see wait.
+// Terminate sends SIGTERM and returns at once; see [Process.Wait].
 func (p *Process) Terminate() {
 	p.w.T.Helper()
 	p.tell()
@@ -204,10 +216,11 @@ func (p *Process) Freeze() {
 	p.w.T.Helper()
 	p.w.Until(p.Name+" stands still", func() bool {
 		p.Signal(syscall.SIGSTOP) // again, in case somebody thaws it just now
-		return p.Gone() || stopped(p.cmd.Process.Pid)
+		return p.Gone() || stopped(p.PID())
 	})
 }
 
+// Thaw lets a frozen process go on.
 func (p *Process) Thaw() { p.w.T.Helper(); p.Signal(syscall.SIGCONT) }
 
 // Wait returns the exit code once the process is gone; -1 after a signal.

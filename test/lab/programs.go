@@ -10,13 +10,16 @@ import (
 )
 
 // Programs builds programs of this module, each when it is first asked for. They
-// have the race detector if the asking program has it.
+// have the race detector if the asking program has it and they are not Fast.
 type Programs struct {
 	// Dir is where the programs go; Root is the module's folder.
 	Dir, Root string
 	// Extra names more programs by the folder of their package below Root, such
 	// as "./test/acceptance/internal/scripted".
 	Extra []string
+	// Fast builds them as they are deployed: the race detector makes them ten
+	// times slower.
+	Fast bool
 
 	mu   sync.Mutex // guards done, and lets one build go on at a time
 	done map[string]error
@@ -54,7 +57,7 @@ func (p *Programs) build(ctx context.Context, name string) error {
 	}
 	// Linking is most of it, and debug information is most of linking.
 	args := []string{"build", "-buildvcs=false", "-ldflags=-w", "-o", p.Dir + string(filepath.Separator)}
-	if raceDetector {
+	if raceDetector && !p.Fast {
 		args = append(args, "-race")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, folders...)...)

@@ -70,7 +70,7 @@ func (p *Proxy) Through(target string) string {
 }
 
 // BlackHole swallows everything from now on, in both directions, FINs included,
-// also on new connections. restore delivers what was held, as TCP would.
+// also on new connections. Restore delivers what was held, as TCP would.
 func (p *Proxy) BlackHole() { p.stop(false) }
 
 // Mute holds what the server says; the client is heard. What it asks for is
@@ -88,6 +88,7 @@ func (p *Proxy) stop(mute bool) {
 	}
 }
 
+// Restore lets everything pass again, what was held first.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // operation by the header X-Operation-Id.
 //
 // By default it is plain: every arrival commits. The fields that alter it are
-// Set under change, also before anything is started.
+// set in [Tool.Change], also before anything is started.
 type Tool struct {
 	URL string
 
@@ -25,18 +25,18 @@ type Tool struct {
 	closing chan struct{}
 
 	mu sync.Mutex // guards all below
-	// dedup: an operation id that was seen commits no second effect and gets
+	// Dedup: an operation id that was seen commits no second effect and gets
 	// the first answer.
 	Dedup bool
-	// lag is how long after its commit a look-up does not see an effect.
+	// Lag is how long after its commit a look-up does not see an effect.
 	Lag time.Duration
-	// arrived runs before the effect, committed after it and before the answer;
-	// both may block, see arrival. nil: nothing special.
+	// Arrived runs before the effect, Committed after it and before the answer;
+	// both may block, see [Arrival.Wait]. nil: nothing special.
 	Arrived   func(*Arrival)
 	Committed func(*Arrival)
-	// reply makes the answer; nil: {"id":"r-OPERATION","state":"done"}.
+	// Reply makes the answer; nil: {"id":"r-OPERATION","state":"done"}.
 	Reply func(*Arrival) json.RawMessage
-	// lookup may answer a query itself and return true.
+	// Lookup may answer a query itself and return true.
 	Lookup func(http.ResponseWriter, protocol.OperationID) bool
 
 	ops    map[protocol.OperationID]*effectLedger
@@ -60,12 +60,13 @@ type Arrival struct {
 	Body   json.RawMessage
 	At     time.Time
 	N      int // how many of this operation have arrived, with this one
-	// gone is closed when the client has given up, or was answered.
+	// Gone is closed when the client has given up, or was answered.
 	Gone <-chan struct{}
 
 	tool *Tool
 }
 
+// NewTool starts a service; it ends with the test.
 func NewTool(t T) *Tool {
 	t.Helper()
 	f := &Tool{ops: map[protocol.OperationID]*effectLedger{}, closing: make(chan struct{})}
@@ -199,7 +200,7 @@ func (f *Tool) find(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-func (f *Tool) Get(id protocol.OperationID) effectLedger {
+func (f *Tool) get(id protocol.OperationID) effectLedger {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if l := f.ops[id]; l != nil {
@@ -209,13 +210,13 @@ func (f *Tool) Get(id protocol.OperationID) effectLedger {
 }
 
 // Arrivals is how many requests for the operation's effect came.
-func (f *Tool) Arrivals(id protocol.OperationID) int { return f.Get(id).arrivals }
+func (f *Tool) Arrivals(id protocol.OperationID) int { return f.get(id).arrivals }
 
 // Effects is how many effects the operation has.
-func (f *Tool) Effects(id protocol.OperationID) int { return f.Get(id).effects }
+func (f *Tool) Effects(id protocol.OperationID) int { return f.get(id).effects }
 
 // Queries is how often the operation was looked up.
-func (f *Tool) Queries(id protocol.OperationID) int { return f.Get(id).queries }
+func (f *Tool) Queries(id protocol.OperationID) int { return f.get(id).queries }
 
 // All is every arrival so far, in order.
 func (f *Tool) All() []Arrival {
@@ -231,19 +232,6 @@ func (f *Tool) Peak() int {
 	return f.most
 }
 
-// Duplicates lists the operations that have more than one effect.
-func (f *Tool) Duplicates() []protocol.OperationID {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var out []protocol.OperationID
-	for id, l := range f.ops {
-		if l.effects > 1 {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
 // Know has the service know of an effect that nobody has asked for.
 func (f *Tool) Know(id protocol.OperationID, answer json.RawMessage) {
 	f.mu.Lock()
@@ -252,13 +240,19 @@ func (f *Tool) Know(id protocol.OperationID, answer json.RawMessage) {
 	l.effects, l.answer = 1, answer
 }
 
+// Duplicates lists the operations that have more than one effect.
+func (f *Tool) Duplicates() []protocol.OperationID { return f.withEffects(2) }
+
 // Operations lists the operations that have an effect.
-func (f *Tool) Operations() []protocol.OperationID {
+func (f *Tool) Operations() []protocol.OperationID { return f.withEffects(1) }
+
+// withEffects lists the operations that have at least so many effects.
+func (f *Tool) withEffects(least int) []protocol.OperationID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []protocol.OperationID
 	for id, l := range f.ops {
-		if l.effects > 0 {
+		if l.effects >= least {
 			out = append(out, id)
 		}
 	}

@@ -440,13 +440,20 @@ func (w *World) Begin(role string) pgx.Tx {
 // Until waits for a condition. It fails the test after Limit.
 func (w *World) Until(what string, met func() bool) {
 	w.T.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
+	w.Within(Limit, 10*time.Millisecond, what, met)
+}
+
+// Within is Until with a limit of the caller's, and a pause between two looks:
+// under load each look is load too.
+func (w *World) Within(limit, pause time.Duration, what string, met func() bool) {
+	w.T.Helper()
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	for out := time.After(Limit); !met(); {
+	for out := time.After(limit); !met(); {
 		select {
 		case <-tick.C:
 		case <-out:
-			w.T.Fatalf("waited %s in vain: %s", Limit, what)
+			w.T.Fatalf("waited %s in vain: %s", limit, what)
 		}
 	}
 }

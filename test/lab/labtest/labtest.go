@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold/leasehold/internal/localpg"
 	"github.com/leasehold/leasehold/internal/pgtest"
 	// The programs are built when a test runs, which `go test` does not see:
-	// without this, a cached result would outlive a change of them.
+	// without these, a cached result would outlive a change of what the programs
+	// are made of. See also readMains.
 	_ "github.com/leasehold/leasehold/internal/cli"
 	_ "github.com/leasehold/leasehold/pkg/runner"
 	"github.com/leasehold/leasehold/test/lab"
@@ -23,7 +24,25 @@ import (
 // New is a world of the test's own.
 func New(t *testing.T, programs *lab.Programs) *lab.World {
 	t.Helper()
+	readMains(t, programs)
 	return lab.NewWorld(t, pgtest.New(t), programs)
+}
+
+// readMains opens the programs' own files, which nothing can import: `go test`
+// takes a file that a test has opened for one that its result depends on.
+func readMains(t *testing.T, programs *lab.Programs) {
+	t.Helper()
+	for _, folder := range append([]string{"cmd/*"}, programs.Extra...) {
+		files, err := filepath.Glob(filepath.Join(programs.Root, folder, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no program in %s (%v)", folder, err)
+		}
+		for _, file := range files {
+			if _, err := os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // Run is a TestMain without its exit: it makes the folder of the programs, runs
