@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/leasehold/leasehold/pkg/protocol"
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 // mostHeld is how long a client that has stopped may hold a row lock: the
@@ -41,7 +42,7 @@ const openTransactionsSQL = `SELECT pid, usename, clock_timestamp() - xact_start
 // transactions lists what is open now.
 func (s *stage) transactions() []open {
 	s.t.Helper()
-	rows, err := s.probe.Query(s.t.Context(), openTransactionsSQL)
+	rows, err := s.Probe.Query(s.t.Context(), openTransactionsSQL)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -59,18 +60,14 @@ const bulk = 30
 // service sends back.
 func bulky(order int) json.RawMessage {
 	memo := strings.Repeat("m", 16<<10)
-	list := make([]map[string]any, bulk)
+	list := make([]lab.Step, bulk)
 	for i := range list {
-		list[i] = map[string]any{
-			"id": fmt.Sprintf("s%d", i), "tool": "charge",
-			"request": map[string]any{"order": order, "amount": 100 + i, "memo": memo},
+		list[i] = lab.Step{
+			ID: fmt.Sprintf("s%d", i), Tool: "charge",
+			Request: map[string]any{"order": order, "amount": 100 + i, "memo": memo},
 		}
 	}
-	b, err := json.Marshal(map[string]any{"steps": list})
-	if err != nil {
-		panic(err)
-	}
-	return b
+	return lab.Plan(list...)
 }
 
 // freezer stops clients at random moments and watches what they leave open.
@@ -78,7 +75,7 @@ type freezer struct {
 	*stage
 
 	random                   *rand.Rand
-	workers, dispatchers     []*process
+	workers, dispatchers     []*lab.Process
 	submitted                int
 	longest, longestBySilent open
 }
@@ -94,10 +91,10 @@ func newFreezer(t *testing.T, seed uint64) *freezer {
 	return f
 }
 
-func (f *freezer) all() []*process { return slices.Concat(f.workers, f.dispatchers) }
+func (f *freezer) all() []*lab.Process { return slices.Concat(f.workers, f.dispatchers) }
 
 func (f *freezer) prepared() int64 {
-	return f.number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'prepared'`)
+	return f.Number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'prepared'`)
 }
 
 // keepBusy sees to it that there are at least so many large bodies to send, and
@@ -118,20 +115,20 @@ func (f *freezer) pause(most time.Duration) {
 func (f *freezer) stopAnybody() {
 	victim := f.all()[f.random.IntN(4)]
 	f.pause(200 * time.Millisecond)
-	victim.freeze()
+	victim.Freeze()
 }
 
 // stopInClaim stops a dispatcher that has just come back to a backlog, while it
 // claims a hundred large bodies or reads them.
 func (f *freezer) stopInClaim() {
 	for _, d := range f.dispatchers {
-		d.freeze()
+		d.Freeze()
 	}
 	f.until(limit, "there is a backlog", func() bool { f.keepBusy(150); return f.prepared() >= 120 })
 	victim := f.dispatchers[f.random.IntN(2)]
-	victim.thaw()
+	victim.Thaw()
 	f.pause(60 * time.Millisecond)
-	victim.freeze()
+	victim.Freeze()
 }
 
 // watch returns when all that was open at the stop has ended, and no sooner than
@@ -163,7 +160,7 @@ func TestAClientThatIsStoppedUnderLoadHoldsNoRowLockForLong(t *testing.T) {
 	f := newFreezer(t, seed)
 	f.until(limit, "there is load", func() bool {
 		f.keepBusy(60)
-		return f.number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'succeeded'`) > 100
+		return f.Number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'succeeded'`) > 100
 	})
 	began := time.Now()
 	for moment := range moments {
@@ -179,7 +176,7 @@ func TestAClientThatIsStoppedUnderLoadHoldsNoRowLockForLong(t *testing.T) {
 			f.watch(100 * time.Millisecond)
 		}
 		for _, p := range f.all() {
-			p.thaw()
+			p.Thaw()
 		}
 	}
 	t.Logf("%d moments in %s", moments, time.Since(began).Round(time.Second))
@@ -192,11 +189,11 @@ func TestAClientThatIsStoppedUnderLoadHoldsNoRowLockForLong(t *testing.T) {
 
 	f.until(limit, "all runs have succeeded", func() bool { return f.inState(protocol.RunSucceeded) == int64(f.submitted) })
 	operations, arrivals := f.compare()
-	widest := f.number(`SELECT max(n) FROM (SELECT count(*) AS n FROM leasehold.operation_journal WHERE kind = 'claim' GROUP BY owner) c`)
+	widest := f.Number(`SELECT max(n) FROM (SELECT count(*) AS n FROM leasehold.operation_journal WHERE kind = 'claim' GROUP BY owner) c`)
 	t.Logf("%d operations, %d requests; the widest claim took %d; %d claims ran out, %d runs were taken over",
 		operations, arrivals, widest,
-		f.number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'expire'`),
-		f.number(`SELECT count(*) FROM leasehold.lease_journal WHERE previous_owner IS NOT NULL`))
+		f.Number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'expire'`),
+		f.Number(`SELECT count(*) FROM leasehold.lease_journal WHERE previous_owner IS NOT NULL`))
 	if widest < 100 {
 		t.Errorf("no claim took 100 large bodies, the widest took %d", widest)
 	}

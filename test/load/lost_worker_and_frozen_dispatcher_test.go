@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/leasehold/leasehold/pkg/protocol"
+	"github.com/leasehold/leasehold/test/lab"
 )
 
 const (
@@ -22,24 +24,14 @@ const (
 // chain is a plan of charges, one after another: each needs the answer of the
 // one before.
 func chain(order int) json.RawMessage {
-	type step struct {
-		ID      string   `json:"id"`
-		Tool    string   `json:"tool"`
-		Request any      `json:"request"`
-		Needs   []string `json:"needs,omitempty"`
-	}
-	list := make([]step, steps)
+	list := make([]lab.Step, steps)
 	for i := range list {
-		list[i] = step{ID: fmt.Sprintf("s%d", i), Tool: "charge", Request: map[string]any{"order": order, "amount": 100 + i}}
+		list[i] = lab.Step{ID: fmt.Sprintf("s%d", i), Tool: "charge", Request: map[string]any{"order": order, "amount": 100 + i}}
 		if i > 0 {
 			list[i].Needs = []string{fmt.Sprintf("s%d", i-1)}
 		}
 	}
-	b, err := json.Marshal(map[string]any{"steps": list})
-	if err != nil {
-		panic(err)
-	}
-	return b
+	return lab.Plan(list...)
 }
 
 // Not in parallel with the other tests of this package: each wants the machine
@@ -59,29 +51,29 @@ func TestAThousandPlansFinishWithALostWorkerAndAFrozenDispatcher(t *testing.T) {
 	began := time.Now()
 	s.submit(inputs...)
 	sent := func() int64 {
-		return s.number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'succeeded'`)
+		return s.Number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'succeeded'`)
 	}
 	part := func(percent int64) func() bool {
 		return func() bool { return sent() >= runs*steps*percent/100 }
 	}
 	s.until(limit, "a fifth of the steps is done", part(20))
 	s.until(limit, "the worker holds runs", func() bool {
-		return s.number(`SELECT count(*) FROM leasehold.lease_journal l JOIN leasehold.worker_leases USING (run_id, owner)
-			WHERE worker LIKE '%/' || $1`, fmt.Sprint(lost.cmd.Process.Pid)) > 0
+		return s.Number(`SELECT count(*) FROM leasehold.lease_journal l JOIN leasehold.worker_leases USING (run_id, owner)
+			WHERE worker LIKE '%/' || $1`, strconv.Itoa(lost.PID())) > 0
 	})
-	lost.kill()
+	lost.Kill()
 	s.until(limit, "two fifths of the steps are done", part(40))
 	s.until(limit, "the dispatcher is stopped with claims in its hands", func() bool {
-		frozen.freeze()
+		frozen.Freeze()
 		if s.claimsRunOut() {
 			return true
 		}
-		frozen.thaw()
+		frozen.Thaw()
 		return false
 	})
 	s.until(limit, "nine tenths of the steps are done", part(90))
 	// It comes back with answers that nobody waits for any more.
-	frozen.thaw()
+	frozen.Thaw()
 	s.until(limit, "all runs have ended", func() bool {
 		return s.inState(protocol.RunPending)+s.inState(protocol.RunRunning) == 0
 	})
@@ -94,10 +86,10 @@ func TestAThousandPlansFinishWithALostWorkerAndAFrozenDispatcher(t *testing.T) {
 	if operations != runs*steps {
 		t.Errorf("%d operations", operations)
 	}
-	takeovers := s.number(`SELECT count(*) FROM leasehold.lease_journal WHERE previous_owner IS NOT NULL`)
-	unknown := s.number(`SELECT count(DISTINCT operation_id) FROM leasehold.operation_journal WHERE to_status = 'unknown' AND entry = 0`)
-	converged := s.number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'resolve' AND to_status <> 'unknown'`)
-	resent := s.number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'resend'`)
+	takeovers := s.Number(`SELECT count(*) FROM leasehold.lease_journal WHERE previous_owner IS NOT NULL`)
+	unknown := s.Number(`SELECT count(DISTINCT operation_id) FROM leasehold.operation_journal WHERE to_status = 'unknown' AND entry = 0`)
+	converged := s.Number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'resolve' AND to_status <> 'unknown'`)
+	resent := s.Number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'resend'`)
 	t.Logf("%d runs of %d steps in %.1f s: %.0f steps/s; %d takeovers; %d operations were unknown, %d converged, %d sent again; %d requests arrived",
 		runs, steps, elapsed.Seconds(), runs*steps/elapsed.Seconds(), takeovers, unknown, converged, resent, arrivals)
 	if takeovers == 0 {
@@ -119,11 +111,11 @@ func TestAThousandPlansFinishWithALostWorkerAndAFrozenDispatcher(t *testing.T) {
 func (s *stage) claimsRunOut() bool {
 	s.t.Helper()
 	var moment time.Time
-	if err := s.probe.QueryRow(s.t.Context(), `SELECT clock_timestamp()`).Scan(&moment); err != nil {
+	if err := s.Probe.QueryRow(s.t.Context(), `SELECT clock_timestamp()`).Scan(&moment); err != nil {
 		s.t.Fatal(err)
 	}
 	s.until(limit, "the claims have ended", func() bool {
-		return s.number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'dispatching' AND updated_at <= $1`, moment) == 0
+		return s.Number(`SELECT count(*) FROM leasehold.tool_operations WHERE status = 'dispatching' AND updated_at <= $1`, moment) == 0
 	})
-	return s.number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'expire'`) > 0
+	return s.Number(`SELECT count(*) FROM leasehold.operation_journal WHERE kind = 'expire'`) > 0
 }

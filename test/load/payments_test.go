@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // payments is the service's address, for its own ledger.
@@ -20,16 +19,19 @@ type entry struct {
 	EffectID    string `json:"effect_id"`
 }
 
-func (s *stage) startPayments() payments {
+func (s *stage) startPayments(dir string) payments {
 	s.t.Helper()
-	p := s.run("payments", "payments", []string{"-addr", "127.0.0.1:0", "-ledger", filepath.Join(s.dir, "payments.jsonl")})
-	select {
-	case line := <-p.first:
-		return payments{strings.TrimPrefix(line, "listening on ")}
-	case <-time.After(30 * time.Second):
-		s.t.Fatal("the payments service has not said where it listens")
-		return payments{}
-	}
+	p := s.StartOther("payments", "-addr", "127.0.0.1:0", "-ledger", filepath.Join(dir, "payments.jsonl"))
+	var url string
+	s.Until("the payments service has said where it listens", func() bool {
+		for _, line := range p.Log() {
+			if at, found := strings.CutPrefix(line, "listening on "); found {
+				url = at
+			}
+		}
+		return url != ""
+	})
+	return payments{url}
 }
 
 func (s *stage) paymentsLedger() []entry {
@@ -57,7 +59,7 @@ func (s *stage) paymentsLedger() []entry {
 func (s *stage) compare() (operations, arrivals int) {
 	s.t.Helper()
 	type operation struct{ id, run, status, remote string }
-	rows, err := s.probe.Query(s.t.Context(),
+	rows, err := s.Probe.Query(s.t.Context(),
 		`SELECT operation_id, run_id::text, status, coalesce(remote_id, '') FROM leasehold.tool_operations`)
 	if err != nil {
 		s.t.Fatal(err)

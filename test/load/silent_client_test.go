@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/leasehold/leasehold/pkg/protocol"
-	"github.com/leasehold/leasehold/pkg/store"
 )
 
 // rawClient is a worker's connection that speaks the protocol message by
@@ -22,7 +21,7 @@ type rawClient struct {
 
 func (s *stage) rawWorker() rawClient {
 	s.t.Helper()
-	conn, err := pgconn.Connect(s.t.Context(), s.db.DSN("worker"))
+	conn, err := pgconn.Connect(s.t.Context(), s.DB.DSN("worker"))
 	if err != nil {
 		s.t.Fatalf("connect as worker: %v", err)
 	}
@@ -92,14 +91,11 @@ func TestASilentClientThatHoldsALockIsDisconnected(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t)
-			s.submit(chain(1))
-			var run string
-			if err := s.probe.QueryRow(t.Context(), `SELECT run_id::text FROM leasehold.agent_runs`).Scan(&run); err != nil {
-				t.Fatal(err)
-			}
+			id := s.submit(chain(1))[0]
+			run := id.String()
 			s.start("reconciler", "reconciler")
 			s.until(limit, "the reconciler watches", func() bool {
-				return s.number(`SELECT count(*) FROM pg_stat_activity
+				return s.Number(`SELECT count(*) FROM pg_stat_activity
 					WHERE datname = current_database() AND query LIKE '%end_stuck_backends%' AND pid <> pg_backend_pid()`) > 0
 			})
 			client := s.rawWorker()
@@ -108,7 +104,7 @@ func TestASilentClientThatHoldsALockIsDisconnected(t *testing.T) {
 			silent := time.Now()
 			stuck, locked := false, false
 			s.until(20*time.Second, "the row is free", func() bool {
-				stuck = stuck || s.number(`SELECT count(*) FROM pg_stat_activity
+				stuck = stuck || s.Number(`SELECT count(*) FROM pg_stat_activity
 					WHERE pid = $1 AND wait_event = $2 AND backend_xid IS NOT NULL`, client.backend, c.wait) > 0
 				free := s.lockLease(run) == nil
 				locked = locked || !free
@@ -122,20 +118,11 @@ func TestASilentClientThatHoldsALockIsDisconnected(t *testing.T) {
 			if !stuck {
 				t.Errorf("the backend was never seen waiting for its client (%s)", c.wait)
 			}
-			if n := s.number(`SELECT count(*) FROM pg_stat_activity WHERE pid = $1`, client.backend); n != 0 {
+			if n := s.Number(`SELECT count(*) FROM pg_stat_activity WHERE pid = $1`, client.backend); n != 0 {
 				t.Error("the client's backend is still there")
 			}
 			// What it had done is undone, and others go on.
-			worker, err := store.Open(t.Context(), store.Config{DSN: s.db.DSN("worker"), AppName: "test worker"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer worker.Close()
-			id, err := protocol.ParseRunID(run)
-			if err != nil {
-				t.Fatal(err)
-			}
-			a, err := worker.AcquireLease(t.Context(), id, protocol.NewOwner(), time.Minute, "test")
+			a, err := s.Open("worker", nil).AcquireLease(t.Context(), id, protocol.NewOwner(), time.Minute, "test")
 			if err != nil || a.Lease.Epoch != 1 {
 				t.Errorf("acquire after it: %+v, %v", a, err)
 			}
@@ -147,7 +134,7 @@ func TestASilentClientThatHoldsALockIsDisconnected(t *testing.T) {
 // once.
 func (s *stage) lockLease(run string) error {
 	s.t.Helper()
-	_, err := s.probe.Exec(s.t.Context(), `SELECT FROM leasehold.worker_leases WHERE run_id = $1 FOR NO KEY UPDATE NOWAIT`, run)
+	_, err := s.Probe.Exec(s.t.Context(), `SELECT FROM leasehold.worker_leases WHERE run_id = $1 FOR NO KEY UPDATE NOWAIT`, run)
 	var refused *pgconn.PgError
 	if err != nil && (!errors.As(err, &refused) || refused.Code != "55P03") {
 		s.t.Fatalf("lock lease: %v", err)

@@ -1,19 +1,18 @@
 package load_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/leasehold/leasehold/internal/pgtest"
 	"github.com/leasehold/leasehold/pkg/protocol"
 	"github.com/leasehold/leasehold/pkg/store"
+	"github.com/leasehold/leasehold/test/lab"
+	"github.com/leasehold/leasehold/test/lab/labtest"
 )
 
 // settings is every process's configuration: times short enough to see a
@@ -55,30 +54,21 @@ tools:
       capabilities: {class: idempotency_key, retention: 24h, max_request: 4s, rejects_mismatch: true}
 `
 
-// stage is one database, the payments service, and what runs between them.
+// stage is the lab's world with the payments service, and settings of its own.
 type stage struct {
+	*lab.World
+
 	t        *testing.T
-	db       *pgtest.DB
-	probe    *pgxpool.Pool
-	operator *store.Store
 	payments payments
 	config   string
-	dir      string
-	tasks    int
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{t: t, db: pgtest.New(t), dir: t.TempDir()}
-	s.probe = s.db.Pool(t, "superuser")
-	operator, err := store.Open(t.Context(), store.Config{DSN: s.db.DSN("operator"), AppName: "test operator"})
-	if err != nil {
-		t.Fatalf("open store: %v", err)
-	}
-	t.Cleanup(operator.Close)
-	s.operator = operator
-	s.payments = s.startPayments()
-	s.config = filepath.Join(s.dir, "leasehold.yaml")
+	s := &stage{World: labtest.New(t, &programs), t: t}
+	dir := t.TempDir()
+	s.payments = s.startPayments(dir)
+	s.config = filepath.Join(dir, "leasehold.yaml")
 	if err := os.WriteFile(s.config, fmt.Appendf(nil, settings, s.payments.url), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,63 +76,33 @@ func newStage(t *testing.T) *stage {
 }
 
 // start starts one of the three processes under a name of its own.
-func (s *stage) start(role, name string) *process {
+func (s *stage) start(role, name string) *lab.Process {
 	s.t.Helper()
-	return s.run(name, role, []string{"--config", s.config},
-		"LEASEHOLD_DATABASE_DSN="+s.db.DSN(role), "LEASEHOLD_LOG_LEVEL=warn")
+	return s.Start(role, lab.Named(name), lab.WithFile(s.config), lab.Env("LEASEHOLD_LOG_LEVEL=warn"))
 }
 
-// submit makes tasks of the plan workflow with these inputs.
-func (s *stage) submit(inputs ...json.RawMessage) {
+// submit makes runs of the plan workflow with these inputs.
+func (s *stage) submit(inputs ...json.RawMessage) (runs []protocol.RunID) {
 	s.t.Helper()
 	const most = 100 // of them in one call
-	for len(inputs) > 0 {
-		n := min(len(inputs), most)
-		list := make([]store.NewTask, n)
-		for i, input := range inputs[:n] {
-			s.tasks++
-			list[i] = store.NewTask{TaskID: protocol.TaskID(fmt.Sprintf("task-%d", s.tasks)), Workflow: "plan", Input: input}
+	for part := range slices.Chunk(inputs, most) {
+		list := make([]store.NewTask, len(part))
+		for i, input := range part {
+			list[i].Input = input
 		}
-		created, err := s.operator.CreateTasks(s.t.Context(), store.Actor{Name: "test"}, list)
-		if err != nil {
-			s.t.Fatalf("create tasks: %v", err)
-		}
-		for _, c := range created {
-			if c.Err != nil {
-				s.t.Fatal(c.Err)
-			}
-		}
-		inputs = inputs[n:]
+		runs = append(runs, s.SubmitAll(list...)...)
 	}
-}
-
-func (s *stage) number(sql string, args ...any) int64 {
-	s.t.Helper()
-	var n int64
-	if err := s.probe.QueryRow(s.t.Context(), sql, args...).Scan(&n); err != nil {
-		s.t.Fatalf("probe %s: %v", sql, err)
-	}
-	return n
+	return runs
 }
 
 // inState counts the runs in a state.
 func (s *stage) inState(status protocol.RunStatus) int64 {
 	s.t.Helper()
-	return s.number(`SELECT count(*) FROM leasehold.agent_runs WHERE status = $1`, string(status))
+	return s.Number(`SELECT count(*) FROM leasehold.agent_runs WHERE status = $1`, string(status))
 }
 
 // until looks every now and then whether a condition is met, for at most limit.
 func (s *stage) until(limit time.Duration, what string, met func() bool) {
 	s.t.Helper()
-	ctx, stop := context.WithTimeout(s.t.Context(), limit)
-	defer stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for !met() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			s.t.Fatalf("waited %s in vain: %s", limit, what)
-		}
-	}
+	s.Within(limit, 50*time.Millisecond, what, met)
 }
