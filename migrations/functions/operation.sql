@@ -19,7 +19,7 @@ $$;
 -- in flight, for all that is known.
 CREATE OR REPLACE FUNCTION leasehold.resource_is_free(p_tool text, p_resource text) RETURNS boolean
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off SET enable_seqscan = off AS $$
-  SELECT p_resource IS NULL OR NOT EXISTS (
+  SELECT NOT EXISTS (
     SELECT FROM tool_operations b
     WHERE b.tool_name = p_tool AND b.resource_key = p_resource AND b.status IN ('dispatching','unknown'))
 $$;
@@ -97,7 +97,8 @@ BEGIN
     JOIN agent_runs r ON r.run_id = o.run_id
     WHERE o.status = 'prepared' AND o.hold IS NULL AND r.status IN ('pending','running')
       AND (o.approved_until IS NULL OR o.approved_until > v_at)
-      AND resource_is_free(o.tool_name, o.resource_key)
+      -- Only an operation on a named thing costs a call.
+      AND (o.resource_key IS NULL OR resource_is_free(o.tool_name, o.resource_key))
       AND (o.resource_key IS NULL OR NOT EXISTS (  -- the oldest of its kind among these
         SELECT FROM unnest(v_found) AS g(id) JOIN tool_operations older ON older.operation_id = g.id
         WHERE older.tool_name = o.tool_name AND older.resource_key = o.resource_key

@@ -227,7 +227,8 @@ BEGIN
                                    request_body, status, capabilities, hold, resource_key, created_at, updated_at)
       SELECT o.id, p_run[o.item], o.step_id, o.version, o.tool, o.digest, o.body, 'prepared',
              o.capabilities,
-             CASE WHEN (o.capabilities ->> 'approval')::boolean THEN 'approval' ELSE o.hold END, resource_of(o.capabilities, o.body), v_at, v_at
+             CASE WHEN (o.capabilities ->> 'approval')::boolean THEN 'approval' ELSE o.hold END,
+             CASE WHEN o.capabilities ? 'resource_key' THEN resource_of(o.capabilities, o.body) END, v_at, v_at
       FROM unnest(p_op_item, p_op_id, p_op_step, p_op_version, p_op_tool, p_op_digest, p_op_body,
                   p_op_capabilities, p_op_hold)
              AS o(item, id, step_id, version, tool, digest, body, capabilities, hold)

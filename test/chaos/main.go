@@ -127,7 +127,7 @@ func perform(s *stage, o options, folder string) figures {
 	people := &workload{
 		s: s, operator: w.Operator, probe: probe, svc: svc, seed: o.seed, live: o.live,
 		created: map[protocol.TaskID]bool{}, cancelled: map[protocol.RunID]struct{}{},
-		decided: map[string]bool{}, doubtful: map[string]time.Time{},
+		doubtful: map[string]time.Time{},
 	}
 	t := &storm{s: s, db: db, cast: c, tools: paths, svc: svc, injected: map[kind]int{}}
 

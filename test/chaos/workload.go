@@ -33,7 +33,6 @@ type workload struct {
 	created   map[protocol.TaskID]bool    // tasks whose creation was acknowledged
 	cancelled map[protocol.RunID]struct{} // runs whose cancellation was
 	retried   int
-	decided   map[string]bool      // operations that a person has decided
 	doubtful  map[string]time.Time // when the person first saw an operation in doubt
 }
 
@@ -232,9 +231,6 @@ func (l *workload) decide(ctx context.Context) error {
 		if _, err := l.operator.DecideOperation(ctx, d); err != nil {
 			return err
 		}
-		l.mu.Lock()
-		l.decided[q.ID] = true
-		l.mu.Unlock()
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ func claims() []mutant {
 	return []mutant{
 		{
 			"claim: resource in flight", "two operations on one real thing are in flight",
-			[]edit{{file: operationSQL, in: "FUNCTION leasehold.resource_is_free(", old: "p_resource IS NULL OR NOT EXISTS", new: "true OR NOT EXISTS"}},
+			[]edit{{file: operationSQL, in: "FUNCTION leasehold.resource_is_free(", old: "SELECT NOT EXISTS", new: "SELECT true OR NOT EXISTS"}},
 			store("TestOfOneResourceOneOperationIsInFlight"),
 		},
 		{
