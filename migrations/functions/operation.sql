@@ -16,7 +16,8 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, leasehold, pg_temp SET jit 
 $$;
 
 -- resource_is_free: no operation on the same real thing is in flight. A doubt is
--- in flight, for all that is known.
+-- in flight, for all that is known. VOLATILE is load-bearing: it sees what was
+-- committed until this call, and not only until its caller's statement began.
 CREATE OR REPLACE FUNCTION leasehold.resource_is_free(p_tool text, p_resource text) RETURNS boolean
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, leasehold, pg_temp SET jit = off SET enable_seqscan = off AS $$
   SELECT NOT EXISTS (
@@ -36,8 +37,8 @@ $$;
 --
 -- Of operations on one real thing it takes the oldest, and none while another is
 -- in flight. A lock on the thing's name keeps two claims apart, and like every
--- other lock here it is not waited for; only once it is held can it be seen
--- whether the thing is free.
+-- other lock here it is not waited for. Load-bearing order: only once it is held
+-- can it be seen whether the thing is free.
 --
 -- p_since is a lower bound on updated_at that steps over dead index entries
 -- (60 ms against 0.1 ms after 600 k processed rows under an old snapshot); the
@@ -79,8 +80,9 @@ BEGIN
       SELECT o.operation_id FROM tool_operations o
       WHERE o.status = 'prepared' AND o.hold IS NULL AND o.tool_name = p_tools[i]
         AND o.updated_at >= p_since[i] AND (o.approved_until IS NULL OR o.approved_until > now())
-        AND (o.resource_key IS NULL OR (resource_is_free(o.tool_name, o.resource_key)
-             AND pg_try_advisory_xact_lock(hashtextextended(o.tool_name || ' ' || o.resource_key, 0))))
+        AND (o.resource_key IS NULL
+             OR (pg_try_advisory_xact_lock(hashtextextended(o.tool_name || ' ' || o.resource_key, 0))
+                 AND resource_is_free(o.tool_name, o.resource_key)))
       ORDER BY o.updated_at  -- oldest first, and the order of the index
       LIMIT least(p_slots[i], v_room) FOR NO KEY UPDATE SKIP LOCKED);
     v_room := 100 - cardinality(v_found);
@@ -97,8 +99,6 @@ BEGIN
     JOIN agent_runs r ON r.run_id = o.run_id
     WHERE o.status = 'prepared' AND o.hold IS NULL AND r.status IN ('pending','running')
       AND (o.approved_until IS NULL OR o.approved_until > v_at)
-      -- Only an operation on a named thing costs a call.
-      AND (o.resource_key IS NULL OR resource_is_free(o.tool_name, o.resource_key))
       AND (o.resource_key IS NULL OR NOT EXISTS (  -- the oldest of its kind among these
         SELECT FROM unnest(v_found) AS g(id) JOIN tool_operations older ON older.operation_id = g.id
         WHERE older.tool_name = o.tool_name AND older.resource_key = o.resource_key

@@ -60,6 +60,33 @@ func TestOfOneResourceOneOperationIsInFlight(t *testing.T) {
 	}
 }
 
+// Two claims that cross see nothing of each other's rows yet: the lock on the
+// thing's name tells them apart, and the later one does not even wait.
+func TestAClaimThatIsNotCommittedYetHasItsResourceAlready(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ops := b.running().onResource("pay", `"a"`, `"a"`, `"b"`)
+	tx, err := b.db.Conn(t, "dispatcher").Begin(b.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const claimOne = `SELECT operation_id FROM leasehold.claim_operations('x', '{pay}', '{1}', '{epoch}', 60000, false)`
+	var first string
+	if err := tx.QueryRow(b.ctx, claimOne).Scan(&first); err != nil || first != string(ops[0].ID) {
+		t.Fatalf("claimed %s: %v", first, err)
+	}
+	got := b.claim("pay", 10, time.Minute)
+	if len(got) != 1 || got[0].Claim.OperationID != ops[2].ID {
+		t.Errorf("claimed %v beside it, want only the one on the other account", got)
+	}
+	if err := tx.Commit(b.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if more := b.claim("pay", 10, time.Minute); len(more) != 0 {
+		t.Errorf("claimed %v after it", more)
+	}
+}
+
 func TestConcurrentClaimsKeepOneOperationOfAResourceInFlight(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

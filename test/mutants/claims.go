@@ -12,6 +12,14 @@ func claims() []mutant {
 			store("TestOfOneResourceOneOperationIsInFlight"),
 		},
 		{
+			"claim: resource lock", "two claims that cross take two operations on one real thing, or wait for each other",
+			[]edit{{
+				file: operationSQL, in: claim,
+				old: "pg_try_advisory_xact_lock(hashtextextended(o.tool_name || ' ' || o.resource_key, 0))\n                 AND ", new: "",
+			}},
+			store("TestAClaimThatIsNotCommittedYetHasItsResourceAlready"),
+		},
+		{
 			"claim: resource twice in a batch", "one claim takes two operations on one real thing",
 			[]edit{{file: operationSQL, in: claim, old: "o.resource_key IS NULL OR NOT EXISTS (  -- the oldest", new: "true OR NOT EXISTS (  -- the oldest"}},
 			store("TestOfOneResourceOneOperationIsInFlight"),
